@@ -1,0 +1,1 @@
+"""The live engine: decoder, key/value stores, sampler and generation."""

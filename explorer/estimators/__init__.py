@@ -1,0 +1,1 @@
+"""Arithmetic on specifications; standard library only."""

@@ -1,0 +1,1 @@
+"""Experiments: one file each, parameters in, rows out."""

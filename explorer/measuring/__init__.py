@@ -1,0 +1,1 @@
+"""Timers, memory, provenance and the Record that carries a measurement."""

@@ -1,0 +1,1 @@
+"""Cache methods: one file each, registered by itself."""

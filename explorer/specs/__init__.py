@@ -1,0 +1,1 @@
+"""What a layer keeps, as values: model and device specifications."""

@@ -1,0 +1,1 @@
+"""Where model weights come from, checked and cached."""
