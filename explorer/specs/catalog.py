@@ -1,0 +1,82 @@
+"""The models and devices that are known by name, read from `assets/catalog`."""
+
+import difflib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from explorer.errors import InputError
+from explorer.specs.from_config import from_config
+from explorer.specs.limits import short
+from explorer.specs.model import DeviceSpec, ModelSpec
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "catalog"
+
+
+@cache
+def models() -> dict[str, ModelSpec]:
+    """All models of the catalogue by name, in its order."""
+    return {name: _model(name, entry) for name, entry in _read("models.json").items()}
+
+
+@cache
+def devices() -> dict[str, DeviceSpec]:
+    """All devices of the catalogue by name, in its order."""
+    return {name: DeviceSpec(name=name, **entry) for name, entry in _read("devices.json").items()}
+
+
+def model_named(name: str) -> ModelSpec:
+    """The catalogue's model called `name`; a Hub id ("Qwen/Qwen3-4B") that the catalogue is made from will do as well.
+
+    Raises:
+        InputError: there is none; with the nearest names.
+    """
+    wanted = name.strip().lower()
+    found = models().get(wanted) or _by_hub_id().get(wanted)
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(wanted[:100], models(), n=1, cutoff=0.6)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(models())}"
+    hint_zh = f"是否指 {near[0]}？" if near else f"可用：{'、'.join(models())}"
+    raise InputError(f"no model {short(name)} in the catalogue; {hint}", f"目录中没有模型 {short(name)}；{hint_zh}")
+
+
+def device_named(name: str) -> DeviceSpec:
+    """The catalogue's device called `name`.
+
+    Raises:
+        InputError: there is none; says which there are.
+    """
+    found = devices().get(name.strip().lower())
+    if found is None:
+        known = ", ".join(devices())
+        raise InputError(f"no device {short(name)}; there are: {known}", f"没有设备 {short(name)}；可用：{known}")
+    return found
+
+
+@cache
+def _by_hub_id() -> dict[str, ModelSpec]:
+    return {entry["hub_id"].lower(): models()[name] for name, entry in _read("models.json").items()}
+
+
+def _model(name: str, entry: dict[str, Any]) -> ModelSpec:
+    spec = from_config(entry["config"], name)
+    return ModelSpec(
+        name=name,
+        layers=spec.layers,
+        num_heads=spec.num_heads,
+        hidden_size=spec.hidden_size,
+        max_positions=spec.max_positions,
+        weight_params=entry["weight_params"],
+        title=entry["title"],
+        source=entry["source"],
+        date=entry["date"],
+        verified=entry["verified"],
+        assumptions=spec.assumptions,
+    )
+
+
+@cache
+def _read(file: str) -> dict[str, Any]:
+    return json.loads((FOLDER / file).read_text(encoding="utf-8"))["entries"]
