@@ -1,8 +1,10 @@
 """Home: the question that the explorer answers, and the way into it."""
 
+from explorer.measuring.record import Origin
 from explorer.specs.catalog import model_named
 from explorer.specs.layers import FullAttention
-from explorer.text import Text
+from explorer.text import Lang, Text
+from pages._badge import MARKS, WORDS
 from pages._blocks import boundaries, columns, heading, html, prose, question, subheading
 from pages._explorable import explorable
 from pages._page import Ctx, Page
@@ -16,7 +18,7 @@ KV_HEADS = (1, 2, 4, 8, 16, 32)
 ROUTES = {"reader": ("attention", "cache-size"), "teacher": ("cache-size", "attention"), "engineer": ("cache-size",)}
 
 
-def bars_props() -> dict[str, object]:
+def bars_props(lang: Lang) -> dict[str, object]:
     """What the browser needs to draw the bars: the shape of Llama 2 7B, whose 32 KV heads make it the MHA row."""
     model = model_named("llama-2-7b")
     layer = model.layers[0]
@@ -31,6 +33,7 @@ def bars_props() -> dict[str, object]:
         "model": model.title,
         "weight_params": model.weight_params,
         "weight_bytes": model.weight_bytes(8 * BF16_BYTES),
+        "badge": {"mark": MARKS[Origin.COMPUTED], "word": WORDS[Origin.COMPUTED].get(lang)},
     }
 
 
@@ -39,7 +42,7 @@ def build(ctx: Ctx) -> None:
     heading(ctx)
     left, right = columns()
     with left:
-        explorable(ctx, "home", bars_props(), "home-bars")
+        explorable(ctx, "home", bars_props(ctx.lang), "home-bars")
         question(ctx, "question")
     with right:
         prose(ctx, "bars")

@@ -45,7 +45,9 @@ def read_card(lang: Lang) -> tuple[str, bool]:
     now = status()
     rows = _device_rows(device_facts(pick_device()), versions(), lang) + _model_rows(now.get("model"), lang)
     state = escape(now["text"].get(lang))
-    rows.append((_t(lang, "card.state"), f'<span class="home-state is-{escape(now["state"])}" role="status">{state}</span>'))
+    rows.append(
+        (_t(lang, "card.state"), f'<span class="home-state is-{escape(now["state"])}" role="status">{state}</span>')
+    )
     return _table(rows), now["state"] in SETTLED
 
 

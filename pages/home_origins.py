@@ -12,7 +12,9 @@ from pages._page import Ctx
 
 def origins_table(ctx: Ctx) -> str:
     """A table of the five: mark, meaning, example."""
-    head = "".join(f'<th scope="col">{escape(ctx.t(f"origin.col.{key}"))}</th>' for key in ("mark", "meaning", "example"))
+    head = "".join(
+        f'<th scope="col">{escape(ctx.t(f"origin.col.{key}"))}</th>' for key in ("mark", "meaning", "example")
+    )
     rows = "".join(_row(ctx, origin) for origin in Origin)
     return f'<table class="kv-table home-origins"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
@@ -21,7 +23,9 @@ def _row(ctx: Ctx, origin: Origin) -> str:
     values = _computed_example() if origin is Origin.COMPUTED else {}
     example = ctx.t(f"origin.{origin.value}", **values)
     meaning = MEANINGS[origin].get(ctx.lang)
-    return f'<tr><th scope="row">{badge(origin, ctx.lang)}</th><td>{escape(meaning)}</td><td>{escape(example)}</td></tr>'
+    return (
+        f'<tr><th scope="row">{badge(origin, ctx.lang)}</th><td>{escape(meaning)}</td><td>{escape(example)}</td></tr>'
+    )
 
 
 def _computed_example() -> dict[str, object]:

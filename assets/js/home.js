@@ -7,12 +7,15 @@ KV.widgets["home"] = (root, props, kv) => {
   const percent = (n) => `${(100 * n) / widest}%`;
 
   const card = root.appendChild(kv.el("div", { class: "kv-card home-bars" }));
+  // The slider walks the head counts that 32 Query heads can be grouped into; the address holds the count itself.
+  const usual = props.kv_heads.indexOf(props.rows.gqa), asked = props.kv_heads.indexOf(Number(kv.state.get("kv_heads")));
+  const headsText = (heads) => kv.t(heads === 1 ? "row-head" : "row-heads", { heads });
   const controls = kv.controls(card, [
-    { name: "kv_heads", kind: "range", label: kv.t("kv-heads"), unit: kv.t("unit-heads"), scale: "log2",
-      min: props.kv_heads[0], max: props.kv_heads.at(-1), value: 8 },
+    { name: "choice", key: false, kind: "range", label: kv.t("kv-heads"), format: (at) => headsText(props.kv_heads[at]),
+      min: 0, max: props.kv_heads.length - 1, value: asked < 0 ? usual : asked },
     { name: "tokens", kind: "range", label: kv.t("context"), unit: kv.t("unit-tokens"),
       min: 1024, max: props.max_tokens, step: 1024, value: props.max_tokens },
-  ], () => draw());
+  ], (values) => { kv.state.set({ kv_heads: values.choice === usual ? null : props.kv_heads[values.choice] }); draw(); });
 
   const rowOf = (key) => {
     const fill = kv.el("div", { class: "home-fill" });
@@ -27,22 +30,25 @@ KV.widgets["home"] = (root, props, kv) => {
   const rows = Object.fromEntries(["mha", "gqa", "mqa", "yours"].map((key) => [key, rowOf(key)]));
   const lineLabel = kv.el("p", { class: "home-line-label", "aria-hidden": "true" },
     kv.el("span", { style: `left:${percent(props.weight_bytes)}` }, kv.t("weights", { gib: kv.bytes(props.weight_bytes) })));
-  const formula = kv.el("p", { class: "home-formula kv-num" });
+  const formula = kv.el("span", { class: "kv-num" });
+  const badge = kv.el("span", { class: "kv-badge kv-computed" },
+    kv.el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, props.badge.mark), props.badge.word);
   const verdict = kv.el("p", { class: "home-verdict", role: "status" });
   card.append(lineLabel, kv.el("ul", { class: "home-rows", "aria-label": kv.t("bars-label") },
-    Object.values(rows).map((row) => row.node)), verdict, kv.el("p", { class: "kv-note" }, kv.t("formula-label")), formula,
+    Object.values(rows).map((row) => row.node)), verdict, kv.el("p", { class: "kv-note" }, kv.t("formula-label")),
+    kv.el("p", { class: "home-formula" }, formula, " ", badge),
     kv.el("p", { class: "kv-note" }, kv.t("weights-note", { model: props.model, gib: kv.bytes(props.weight_bytes),
       gb: kv.decimalBytes(props.weight_bytes), params: kv.number(props.weight_params) })));
 
   function draw() {
-    const { kv_heads: own, tokens } = controls.values;
+    const { choice, tokens } = controls.values, own = props.kv_heads[choice];
     for (const [key, row] of Object.entries(rows)) {
       const heads = key === "yours" ? own : props.rows[key];
       const size = bytes(heads, tokens);
       row.node.dataset.bytes = size;
       row.node.classList.toggle("is-over", size > props.weight_bytes);
       row.fill.style.width = percent(size);
-      row.heads.textContent = kv.t(heads === 1 ? "row-head" : "row-heads", { heads });
+      row.heads.textContent = headsText(heads);
       row.size.textContent = kv.bytes(size);
     }
     const size = bytes(own, tokens);
