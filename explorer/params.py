@@ -92,9 +92,16 @@ def coerce(spec: ParamSpec, value: Any) -> Any:
     typed = _typed(spec, value)
     rule = spec.param
     if rule.choices and typed not in rule.choices:
-        raise _wrong(spec, value, "one of " + ", ".join(map(str, rule.choices)), "以下之一:" + ", ".join(map(str, rule.choices)))
+        raise _wrong(
+            spec, value, "one of " + ", ".join(map(str, rule.choices)), "以下之一:" + ", ".join(map(str, rule.choices))
+        )
     if rule.max_length is not None and not 1 <= len(str(typed)) <= rule.max_length:
-        raise _wrong(spec, f"{len(str(typed))} characters", f"1 to {rule.max_length} characters", f"1 到 {rule.max_length} 个字符")
+        raise _wrong(
+            spec,
+            f"{len(str(typed))} characters",
+            f"1 to {rule.max_length} characters",
+            f"1 到 {rule.max_length} 个字符",
+        )
     low, high = rule.minimum, rule.maximum
     if (low is not None and typed < low) or (high is not None and typed > high):
         raise _wrong(spec, value, f"{_number(low)} to {_number(high)}", f"{_number(low)} 到 {_number(high)}")

@@ -45,7 +45,9 @@ class Registry(Generic[T]):
         self._discover()
         if name not in self._items:
             known = ", ".join(self.names())
-            raise InputError(f"no {self.kind} {name!r}; there are: {known}", f"没有名为 {name!r} 的 {self.kind};可用:{known}")
+            raise InputError(
+                f"no {self.kind} {name!r}; there are: {known}", f"没有名为 {name!r} 的 {self.kind};可用:{known}"
+            )
         return self._items[name]
 
     def __iter__(self) -> Iterator[T]:
