@@ -14,7 +14,6 @@ from pages._page import Ctx
 
 POLL_S = 2.0
 SETTLED = ("ready", "failed")
-SOURCES = ("hub", "package", "local")
 
 
 def card(ctx: Ctx) -> None:
@@ -43,12 +42,18 @@ def read_card(lang: Lang) -> tuple[str, bool]:
     from explorer.measuring.provenance import device_facts, versions
 
     now = status()
-    rows = _device_rows(device_facts(pick_device()), versions(), lang) + _model_rows(now.get("model"), lang)
-    state = escape(now["text"].get(lang))
-    rows.append(
-        (_t(lang, "card.state"), f'<span class="home-state is-{escape(now["state"])}" role="status">{state}</span>')
-    )
-    return _table(rows), now["state"] in SETTLED
+    rows = _device_rows(device_facts(pick_device()), versions(), lang) + _model_rows(now.model, lang)
+    rows.append((_t(lang, "card.state"), f'<span role="status">{_state(now, lang)}</span>'))
+    return _table(rows), now.state in SETTLED
+
+
+def _state(now: Any, lang: Lang) -> str:
+    text = escape(now.text.get(lang))
+    if not now.total_bytes:
+        return text
+    done, total = binary(now.done_bytes), binary(now.total_bytes)
+    bar = f'<progress value="{now.done_bytes}" max="{now.total_bytes}" aria-hidden="true"></progress>'
+    return f"{text} {bar} {done} / {total}"
 
 
 def _device_rows(facts: dict[str, Any], versions: dict[str, str | None], lang: Lang) -> list[tuple[str, str]]:
