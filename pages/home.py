@@ -43,9 +43,9 @@ def build(ctx: Ctx) -> None:
     left, right = columns()
     with left:
         explorable(ctx, "home", bars_props(ctx.lang), "home-bars")
-        question(ctx, "question")
     with right:
         prose(ctx, "bars")
+        question(ctx, "question")
     boundaries(ctx, "boundaries")
     subheading(ctx, "axes-title")
     prose(ctx, "axes")
