@@ -22,19 +22,19 @@ WORDS: dict[Origin, Text] = {
 }
 
 MEANINGS: dict[Origin, Text] = {
-    Origin.COMPUTED: Text("A formula gives it, from a named configuration.", "由公式得出,配置写明。"),
+    Origin.COMPUTED: Text("A formula gives it, from a named configuration.", "由公式得出，配置写明。"),
     Origin.MEASURED: Text(
         "Measured here and now; device, implementation, dtype, repeats and spread are named.",
-        "此时在这台机器上测得;设备、实现、dtype、重复次数和离散程度都会写明。",
+        "此时在这台机器上测得；设备、实现、dtype、重复次数和离散程度都会写明。",
     ),
     Origin.RECORDED: Text(
         "Measured earlier on a named device; date, versions and commit are given.",
-        "早先在写明的设备上测得;附日期、版本和 commit。",
+        "早先在写明的设备上测得；附日期、版本和 commit。",
     ),
     Origin.QUOTED: Text(
-        "A paper or a vendor says so; the conditions are given.", "论文或厂商给出的数字;附其成立条件。"
+        "A paper or a vendor says so; the conditions are given.", "论文或厂商给出的数字；附其成立条件。"
     ),
-    Origin.TOY: Text("An illustration: made up to show how something works.", "示意用的数字,只为说明原理。"),
+    Origin.TOY: Text("An illustration: made up to show how something works.", "示意用的数字，只为说明原理。"),
 }
 
 

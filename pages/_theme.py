@@ -56,7 +56,7 @@ _VARIABLES = {
 
 def theme() -> gr.themes.Base:
     """The theme; light and dark are one set of names, our style sheet gives them both values."""
-    base = gr.themes.Base(font=_SANS, font_mono=_MONO, radius_size="sm")
+    base = gr.themes.Base(font=_SANS, font_mono=_MONO, radius_size="sm", text_size="lg")
     same = {f"{name}_dark": value for name, value in _VARIABLES.items()}
     return base.set(
         **_VARIABLES,
