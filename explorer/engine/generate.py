@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from explorer.engine.graphs import DecodeStepper
 from explorer.engine.model import Model
 from explorer.engine.sampler import Sampler, SamplingParams
 from explorer.engine.stores.base import KVStore
@@ -133,6 +134,7 @@ def generate_batch(
     if store is None:
         store = model.contiguous_store(max(map(len, prompts)) + sampling.max_new_tokens, len(prompts))
     sampler = Sampler(sampling, model.device)
+    stepper = DecodeStepper(model.decoder, store)
     texts = [TextStream(model.tokenizer) for _ in prompts]
     count = dict.fromkeys(range(len(prompts)), 0)
     current: dict[int, int] = {}
@@ -156,9 +158,7 @@ def generate_batch(
                 yield from accept(dict(zip(complete, tokens, strict=True)))
         while current:
             seqs = list(current)
-            step = store.begin(seqs, [1] * len(seqs))
-            token_ids = torch.tensor(list(current.values()), device=model.device)
-            tokens = sampler(model.decoder.forward(token_ids, step, store)).tolist()
+            tokens = sampler(stepper(seqs, list(current.values()))).tolist()
             yield from accept(dict(zip(seqs, tokens, strict=True)))
     finally:
         for seq in range(len(prompts)):

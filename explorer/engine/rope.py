@@ -64,7 +64,7 @@ def inverse_frequencies(parameters: Mapping[str, Any], head_dim: int, max_positi
 
 
 def _llama3(plain: Tensor, parameters: Mapping[str, Any]) -> Tensor:
-    """Llama 3.1: long wavelengths divided by `factor`, short ones kept, a ramp between (Llama 3 report, section 3.4)."""
+    """Llama 3.1: long wavelengths divided by `factor`, short ones kept, a ramp between."""
     factor, original = float(parameters["factor"]), float(parameters["original_max_position_embeddings"])
     low, high = float(parameters["low_freq_factor"]), float(parameters["high_freq_factor"])
     turns = original * plain / (2 * math.pi)  # rotations within the original context

@@ -1,5 +1,6 @@
 """The models that this process has loaded: each once, shared by all visitors, loaded in the background if asked."""
 
+import contextlib
 import threading
 from dataclasses import dataclass
 from typing import Literal
@@ -105,10 +106,8 @@ def preload(name: str | None = None) -> threading.Thread:
     _default_name = name or _default_name
 
     def work() -> None:
-        try:
+        with contextlib.suppress(ExplorerError):  # `status` carries the line that a visitor sees
             get_model()
-        except ExplorerError:
-            pass  # `status` carries the line that a visitor sees
 
     thread = threading.Thread(target=work, name="preload", daemon=True)
     thread.start()

@@ -108,7 +108,7 @@ class KVStore(ABC):
             The heads' outputs, [tokens, num_heads, head_dim].
         """
 
-    def end(self, step: Step) -> None:
+    def end(self, step: Step) -> None:  # noqa: B027 - most stores have nothing to do
         """All layers have run. Stores that drop or compress entries do it here."""
 
     @abstractmethod

@@ -5,6 +5,7 @@
 Fast to read, because a head's Keys lie side by side; wasteful, because a row is reserved whole.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +28,7 @@ class _Plan:
     row_index: Tensor | None = None
     slot_index: Tensor | None = None
     visible: Tensor | None = None
+    kv_len: int = 0
 
 
 class ContiguousStore(KVStore):
@@ -87,14 +89,29 @@ class ContiguousStore(KVStore):
         if min(kv_lens) != max(kv_lens):
             visible = torch.arange(max(kv_lens), device=self.device)[None] < lens[:, None]
         index = torch.tensor(rows, device=self.device)
-        return _Plan(rows, True, rows[0], len(rows), index, lens - 1, visible)
+        return _Plan(rows, True, rows[0], len(rows), index, lens - 1, visible, max(kv_lens))
+
+    def fixed_step(self, seq_ids: Sequence[int], kv_len: int) -> Step:
+        """A decode step whose tensors stay where they are, for a CUDA graph: the caller writes `positions` in place.
+
+        Args:
+            seq_ids: sequences that lie in neighbouring rows.
+            kv_len: slots to read in each row, at least the longest sequence; what lies beyond a position is masked.
+        """
+        rows = tuple(self.row_of[seq] for seq in seq_ids)
+        assert rows == tuple(range(rows[0], rows[0] + len(rows))), "a fixed step needs neighbouring rows"
+        positions = torch.zeros(len(rows), dtype=torch.int64, device=self.device)
+        visible = torch.zeros(len(rows), kv_len, dtype=torch.bool, device=self.device)
+        index = torch.tensor(rows, device=self.device)
+        plan = _Plan(rows, True, rows[0], len(rows), index, positions, visible, kv_len)
+        return Step(tuple(seq_ids), (1,) * len(rows), (kv_len,) * len(rows), positions, plan)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, step: Step) -> Tensor:
         """See `KVStore.attend`."""
         plan: _Plan = step.plan
         if not plan.decode:
             return self._prefill(layer, q, k, v, step)
-        if plan.num_rows == 1:
+        if plan.num_rows == 1 and plan.row_index is None:
             return self._decode_one(layer, q, k, v, plan.first_row, step.kv_lens[0])
         if plan.num_rows == 0:
             parts = zip(plan.rows, step.kv_lens, strict=True)
@@ -107,8 +124,8 @@ class ContiguousStore(KVStore):
         keys, values = self.keys[layer], self.values[layer]
         keys[plan.row_index, :, plan.slot_index] = k
         values[plan.row_index, :, plan.slot_index] = v
-        rows, kv_len = slice(plan.first_row, plan.first_row + plan.num_rows), max(step.kv_lens)
-        return decode_attention(q, keys[rows, :, :kv_len], values[rows, :, :kv_len], plan.visible, self.config.scale)
+        rows, seen = slice(plan.first_row, plan.first_row + plan.num_rows), slice(plan.kv_len)
+        return decode_attention(q, keys[rows, :, seen], values[rows, :, seen], plan.visible, self.config.scale)
 
     def _decode_one(self, layer: int, q: Tensor, k: Tensor, v: Tensor, row: int, kv_len: int) -> Tensor:
         keys, values = self.keys[layer], self.values[layer]
