@@ -132,6 +132,11 @@ class Run:
             self._ticket = None
             self.done = True
 
+    def join(self, timeout_s: float) -> None:
+        """Wait until the lab has ended, after `stop`; at most `timeout_s`."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
     def _wait(self) -> list[Event]:
         ticket = self._ticket
         assert ticket is not None, "a run that was stopped is done"
@@ -227,7 +232,11 @@ def run_lab(lab: Lab, *, poll_s: float = POLL_S, **how: Any) -> Iterator[Event]:
     Raises:
         ExplorerError: as `Run.poll`.
     """
-    run = Run(lab, **how)
+    yield from watch(Run(lab, **how), poll_s)
+
+
+def watch(run: Run, poll_s: float = POLL_S) -> Iterator[Event]:
+    """Yield what happens in `run` until it is done; however that ends, the run is told to stop."""
     try:
         while not run.done:
             events = run.poll()

@@ -1,0 +1,60 @@
+"""The benchmark suite: which labs, at which settings, and which number of each is the ratio against which baseline."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One line of the suite's table.
+
+    Attributes:
+        lab: the lab's name.
+        value: the summary's entry that is shown; its spread is `<value>_p20` and `<value>_p80` where the lab gives it.
+        baseline: what it is measured against.
+        settings: the lab's parameters that differ from their defaults.
+        quick: further ones for `--quick`, or None to leave the line out then.
+        at_least: the bar on a CPU, if the larger the better.
+        at_most: the bar, if the smaller the better.
+        needs_gpu: only means something on a GPU.
+    """
+
+    lab: str
+    value: str
+    baseline: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    quick: dict[str, Any] | None = field(default_factory=dict)
+    at_least: float | None = None
+    at_most: float | None = None
+    needs_gpu: bool = False
+
+    def met(self, value: float) -> bool | None:
+        """Whether the bar is met; None without one."""
+        if self.at_least is not None:
+            return value >= self.at_least
+        return value <= self.at_most if self.at_most is not None else None
+
+    def bar(self) -> str | None:
+        """The bar in words."""
+        if self.at_least is not None:
+            return f">= {self.at_least:g}"
+        return f"<= {self.at_most:g}" if self.at_most is not None else None
+
+
+SUITE: tuple[Benchmark, ...] = (
+    Benchmark("engine-parity", "max_abs_difference", "transformers' logits, fp32", at_most=1e-3),
+    Benchmark("cache-bytes", "difference_bytes", "the formula", at_most=0),
+    Benchmark("cache-vs-recompute", "speedup_at_last", "the whole prompt recomputed for each token"),
+    Benchmark(
+        "decode-speed", "ratio", "transformers generate, 128 tokens of context", {"context_len": 128}, at_least=1.4
+    ),
+    Benchmark(
+        "decode-speed",
+        "ratio",
+        "transformers generate, 2,048 tokens of context",
+        {"context_len": 2048},
+        None,
+        at_least=2.5,
+    ),
+    Benchmark("batch-decode", "ratio_16_to_1", "one request at a time, tokens/s", quick=None, at_least=6),
+)
