@@ -7,9 +7,11 @@
 A folder is believed for its manifest, which is written last and names every file with size, time stamp and sha256.
 """
 
+import errno
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,7 @@ UNWRITABLE = Text(
     f"权重缓存目录不可写：请修改目录权限，或把 {ENVIRONMENT_VARIABLE} 设为可写的目录。",
 )
 WAIT_STEP_S = 0.5
+STALE_AFTER_S = 7 * 24 * 3600
 
 
 def default_root() -> Path:
@@ -91,6 +94,7 @@ class WeightCache:
         except OSError as error:
             raise ResourceError(UNWRITABLE) from error
         try:
+            self._sweep(keep=key)
             work.mkdir(exist_ok=True)
             yield work
         finally:
@@ -108,10 +112,34 @@ class WeightCache:
             damaged = self.root / "work" / key / "damaged"
             shutil.rmtree(damaged, ignore_errors=True)
             folder.rename(damaged)
+        sync_folder(finished)
         finished.rename(folder)
         sync_folder(folder.parent)
         shutil.rmtree(self.root / "work" / key, ignore_errors=True)
         return complete
+
+    def _sweep(self, keep: str) -> None:
+        """Remove what attempts for other models left a week ago and nobody came back for."""
+        from filelock import FileLock, Timeout
+
+        for work in (self.root / "work").iterdir():
+            if work.name == keep or time.time() - work.stat().st_mtime < STALE_AFTER_S:
+                continue
+            try:
+                with FileLock(self.root / "locks" / f"{work.name}.lock", timeout=0):
+                    shutil.rmtree(work, ignore_errors=True)
+            except Timeout:  # in use after all
+                continue
+
+
+def require_room(folder: Path, needed_bytes: int) -> None:
+    """Fail before the work and not at its end.
+
+    Raises:
+        OSError: the folder's disk has less room than that (ENOSPC, as if it had been tried).
+    """
+    if shutil.disk_usage(folder).free < needed_bytes:
+        raise OSError(errno.ENOSPC, "not enough room")
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from explorer.errors import InputError
 from explorer.text import Text
+from explorer.weights.cache import require_room
 from explorer.weights.model_files import SUPPORTED_FAMILIES, OnProgress, WeightProgress
 
 # llama.cpp's names of tensors, and Hugging Face's.
@@ -41,6 +42,18 @@ ARCHITECTURES = {
 CONVERTING = Text("Converting the weights to bf16, once", "正在把权重转换为 bf16（只需一次）")
 
 
+CONVERTING_TOKENIZER = Text("Converting the tokenizer, once", "正在转换 tokenizer（只需一次）")
+UNREADABLE = Text(
+    "This GGUF file cannot be read: give a complete one, or a folder with config.json and safetensors.",
+    "无法读取这个 GGUF 文件：请给出完整的文件，或包含 config.json 与 safetensors 的文件夹。",
+)
+OTHER_DECODER = Text(
+    "This GGUF file holds a model with parts that the engine does not have (other tensors, scaled RoPE or a sliding "
+    "window): give its safetensors folder instead.",
+    "这个 GGUF 文件中的模型含有引擎不具备的部分（其他张量、缩放的 RoPE 或滑动窗口）：请改用它的 safetensors 文件夹。",
+)
+
+
 def hugging_face_name(gguf_name: str) -> str:
     """`blk.3.attn_q.weight` -> `model.layers.3.self_attn.q_proj.weight`.
 
@@ -53,10 +66,7 @@ def hugging_face_name(gguf_name: str) -> str:
     stem, _, kind = gguf_name.rpartition(".")
     if stem in OUTER_NAMES and kind == "weight":
         return f"{OUTER_NAMES[stem]}.weight"
-    raise InputError(
-        "This GGUF file holds tensors that no supported model has; use the model's safetensors folder instead.",
-        "这个 GGUF 文件含有受支持模型所没有的张量；请改用该模型的 safetensors 文件夹。",
-    )
+    raise InputError(OTHER_DECODER)
 
 
 def convert(source: Path, target: Path, on_progress: OnProgress) -> str:
@@ -74,21 +84,23 @@ def convert(source: Path, target: Path, on_progress: OnProgress) -> str:
         InputError: not a GGUF file, or not of a supported family.
     """
     reader = _open(source)
-    family = str(reader.fields["general.architecture"].contents())
-    if family not in SUPPORTED_FAMILIES:
-        raise InputError(
-            f"This GGUF file's family is not supported. Supported: {', '.join(SUPPORTED_FAMILIES)}.",
-            f"不支持这个 GGUF 文件的模型家族。受支持的有：{'、'.join(SUPPORTED_FAMILIES)}。",
-        )
+    family = _family(reader)
     total = sum(2 * int(tensor.n_elements) for tensor in reader.tensors)
+    require_room(target, total)
     on_progress(WeightProgress("convert", 0, total, CONVERTING))
-    heads = {
-        "attn_q": int(reader.fields[f"{family}.attention.head_count"].contents()),
-        "attn_k": int(reader.fields[f"{family}.attention.head_count_kv"].contents()),
-    }
-    # llama.cpp reorders Llama's query and key rows for its own rotary layout, and no other family's.
-    _write(target / "model.safetensors", reader.tensors, heads if family == "llama" else {}, on_progress, total)
-    _write_config_and_tokenizer(source, target, reader.fields)
+    heads = {}
+    if family == "llama":  # llama.cpp reorders its query and key rows for another rotary layout, and no other family's
+        heads["attn_q"] = int(_value(reader, "llama.attention.head_count", 0))
+        heads["attn_k"] = int(_value(reader, "llama.attention.head_count_kv", heads["attn_q"]))
+    _write(target / "model.safetensors", reader.tensors, heads, on_progress, total)
+    on_progress(WeightProgress("convert", total, total, CONVERTING_TOKENIZER))
+    try:
+        _write_config(source, target, _value(reader, f"{family}.attention.key_length", None))
+        _write_tokenizer(source, target, _value(reader, "tokenizer.ggml.pre", ""))
+    except (OSError, ImportError):
+        raise
+    except Exception as error:  # the tokenizers library raises nothing narrower for a vocabulary that does not fit
+        raise InputError(UNREADABLE) from error
     return _main_quantisation(reader.tensors)
 
 
@@ -96,13 +108,30 @@ def _open(source: Path) -> Any:
     import gguf
 
     try:
-        reader = gguf.GGUFReader(source)
-    except (ValueError, OSError, IndexError, KeyError) as error:
+        return gguf.GGUFReader(source)
+    except (ValueError, OSError, LookupError, TypeError, OverflowError, MemoryError) as error:
+        raise InputError(UNREADABLE) from error
+
+
+def _value(reader: Any, key: str, default: Any) -> Any:
+    found = reader.fields.get(key)
+    return default if found is None else found.contents()
+
+
+def _family(reader: Any) -> str:
+    """The model family, if its decoder is one that config.json can describe from what the GGUF file says."""
+    family = str(_value(reader, "general.architecture", ""))
+    if family not in SUPPORTED_FAMILIES:
         raise InputError(
-            "This GGUF file cannot be read: give a complete one, or a folder with config.json and safetensors.",
-            "无法读取这个 GGUF 文件：请给出完整的文件，或包含 config.json 与 safetensors 的文件夹。",
-        ) from error
-    return reader
+            f"This GGUF file's family is not supported. Supported: {', '.join(SUPPORTED_FAMILIES)}.",
+            f"不支持这个 GGUF 文件的模型家族。受支持的有：{'、'.join(SUPPORTED_FAMILIES)}。",
+        )
+    scaled = _value(reader, f"{family}.rope.scaling.type", "none") != "none"
+    windowed = bool(_value(reader, f"{family}.attention.sliding_window", 0))
+    biased = family != "qwen2" and any(tensor.name.endswith(".bias") for tensor in reader.tensors)
+    if scaled or windowed or biased:
+        raise InputError(OTHER_DECODER)
+    return family
 
 
 def _main_quantisation(tensors: list[Any]) -> str:
@@ -151,18 +180,24 @@ def _bf16_bytes(tensors: list[Any], heads: dict[str, int]) -> Iterator[bytes]:
         yield ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
 
 
-def _write_config_and_tokenizer(source: Path, target: Path, fields: Any) -> None:
-    from transformers import AutoConfig, AutoTokenizer
+def _write_config(source: Path, target: Path, head_dim: int | None) -> None:
+    from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(source.parent, gguf_file=source.name).to_dict()
     config.pop("_name_or_path", None)
     config |= {"dtype": "bfloat16", "architectures": [ARCHITECTURES[config["model_type"]]]}
+    # transformers reads head_dim for Llama only, and gives every Qwen3 model 128.
+    config["head_dim"] = head_dim or config["hidden_size"] // config["num_attention_heads"]
     # transformers before version 5 looks for the rotary base at the top, later ones below rope_parameters.
     config["rope_theta"] = config["rope_parameters"]["rope_theta"]
     (target / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True), encoding="utf-8")
+
+
+def _write_tokenizer(source: Path, target: Path, splitting: str) -> None:
+    from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
-    pre = fields.get("tokenizer.ggml.pre")
-    if pre is not None and pre.contents() == "smollm":
+    if splitting == "smollm":
         _split_digits(tokenizer)
     tokenizer.save_pretrained(target)
 

