@@ -48,11 +48,11 @@ def test_the_written_numbers_are_the_computed_ones(lang: Lang) -> None:
     assert "64 GiB" in _content.label("home", lang, "headline")
 
 
-def test_every_page_is_on_the_map_and_each_axis_says_what_is_missing(ctx: Ctx) -> None:
+def test_the_map_links_to_pages_that_exist_and_each_axis_says_what_is_missing(ctx: Ctx) -> None:
     markup = axes_map(ctx)
     assert len(AXES) == 6 and markup.count("<h3>") == 6
     linked = {slug for axis in AXES for slug in axis.pages}
-    assert linked == {page.slug for page in PAGES if page.slug}
+    assert linked and linked <= {page.slug for page in PAGES if page.slug}
     for slug in linked:
         assert f'href="{ctx.href(slug)}"' in markup
     for axis in AXES:
