@@ -55,7 +55,7 @@ KV.widgets["home"] = (root, props, kv) => {
     formula.textContent = `2 · ${props.layers} · ${own} · ${props.head_dim} · ${kv.number(tokens)} · ${props.dtype_bytes} B = `
       + `${kv.number(size)} B = ${kv.bytes(size)} (${kv.decimalBytes(size)})`;
     verdict.textContent = kv.t(size > props.weight_bytes ? "verdict-over" : "verdict-under", { heads: own,
-      tokens: kv.number(tokens), gib: kv.bytes(size), ratio: kv.number(size / props.weight_bytes, 2) });
+      tokens: kv.number(tokens), gib: kv.bytes(size), ratio: kv.number(size / props.weight_bytes, 3) });
   }
   draw();
 };
