@@ -41,7 +41,12 @@ NOT_ALLOWED = Text("this run may not use the network", "本次运行不允许联
 
 
 def resolve(
-    model: str = DEFAULT_MODEL, *, progress: OnProgress | None = None, offline: bool = False, verify: bool = False
+    model: str = DEFAULT_MODEL,
+    *,
+    progress: OnProgress | None = None,
+    offline: bool = False,
+    verify: bool = False,
+    local_paths: bool = True,
 ) -> ModelFiles:
     """Find a model's weights, fetching and converting them if that has not been done yet.
 
@@ -51,6 +56,8 @@ def resolve(
         progress: told what happens; what it raises ends the work, and a later call goes on from there.
         offline: use what is on this machine only.
         verify: hash every cached file instead of only those whose time stamp changed.
+        local_paths: take local folders and files too. False for a name that came from a visitor, who could otherwise
+            ask which files exist.
 
     Returns:
         A folder whose configuration, weights and tokenizer were checked.
@@ -59,7 +66,7 @@ def resolve(
         InputError: no such model, or not one that the engine runs.
         ResourceError: no source has it now, or there is no room for it.
     """
-    return Resolver().resolve(model, progress=progress, offline=offline, verify=verify)
+    return Resolver().resolve(model, progress=progress, offline=offline, verify=verify, local_paths=local_paths)
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,19 @@ class Resolver:
     sources: "Sources | None" = None
 
     def resolve(
-        self, model: str, *, progress: OnProgress | None = None, offline: bool = False, verify: bool = False
+        self,
+        model: str,
+        *,
+        progress: OnProgress | None = None,
+        offline: bool = False,
+        verify: bool = False,
+        local_paths: bool = True,
     ) -> ModelFiles:
         """See the function `resolve`."""
         on_progress = progress or ignore_progress
         if model == DEFAULT_MODEL.partition("/")[2]:
             model = DEFAULT_MODEL
-        local = None if model == DEFAULT_MODEL else _local_path(model)
+        local = _local_path(model) if local_paths and model != DEFAULT_MODEL else None
         if local is not None and local.is_dir():
             from explorer.weights.prepared import local_folder
 

@@ -2,14 +2,19 @@
 
 import hashlib
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from explorer.text import Text
 from explorer.weights.cache import WeightCache
 from explorer.weights.package import PackagedModel
+from explorer.weights.resolve import Resolver
+from explorer.weights.source_error import SourceError
+from explorer.weights.sources import Sources
 
 MODEL = "test-org/tiny"
 SIZES = {
@@ -106,7 +111,9 @@ def make_gguf(byte_tokens):
                 continue
             values = tensor.float().numpy()
             short = short_name(name)
-            heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}.get(short.split(".")[-2])
+            heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}.get(
+                short.split(".")[-2]
+            )
             if config.model_type == "llama" and heads:
                 halves = values.reshape(heads, 2, values.shape[0] // heads // 2, *values.shape[1:])
                 values = halves.swapaxes(1, 2).reshape(values.shape)
@@ -150,6 +157,41 @@ def packaged(tiny_gguf, tiny_wheel):
         licence="apache-2.0",
         config={"model_type": "llama", "num_hidden_layers": 2, "rope_parameters.rope_theta": 5_000.0},
     )
+
+
+class Wheels:
+    """A package index with one wheel. Counts how often it was asked."""
+
+    def __init__(self, wheel: Path):
+        self.wheel, self.asked = wheel, 0
+
+    def __call__(self, requirement, folder, on_bytes):
+        self.asked += 1
+        shutil.copy(self.wheel, folder)
+        on_bytes(self.wheel.stat().st_size)
+
+
+def no_hub(task, folder, on_bytes, limit_s):
+    raise SourceError(Text("no Hub here", "这里没有 Hub"))
+
+
+def no_wheels(requirement, folder, on_bytes):
+    raise SourceError(Text("no index here", "这里没有索引"))
+
+
+@pytest.fixture
+def wheels(tiny_wheel):
+    return Wheels(tiny_wheel)
+
+
+@pytest.fixture
+def resolver(cache, packaged, wheels):
+    return Resolver(cache, Sources(packaged, wheels, no_hub))
+
+
+@pytest.fixture
+def no_sources(packaged):
+    return Sources(packaged, no_wheels, no_hub)
 
 
 @pytest.fixture

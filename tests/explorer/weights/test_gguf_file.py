@@ -64,7 +64,9 @@ def test_tokenizer_splits_digits_as_smollm_does(tiny_gguf, tmp_path):
     # "1 2" is a merge of this vocabulary; a digit alone can never meet another one.
     assert tokenizer("a12").tokens() == ["a", "1", "2"]
     assert tokenizer.decode(tokenizer("he 12 你好 🙂").input_ids) == "he 12 你好 🙂"
-    assert json.loads((tmp_path / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"][0]["type"] == "Digits"
+    assert (
+        json.loads((tmp_path / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"][0]["type"] == "Digits"
+    )
 
 
 @pytest.mark.parametrize("name", ["blk.0.ffn_gate_exps.weight", "rope_freqs.weight", "blk.0.attn_q", "x", ""])
@@ -90,9 +92,12 @@ def test_damaged_files_give_one_line(tiny_gguf, tmp_path):
         path, out = tmp_path / f"{number}.gguf", tmp_path / f"out{number}"
         path.write_bytes(case)
         out.mkdir()
+        accepted, line = False, ""
         try:
             convert(path, out, lambda _: None)
+            accepted = True
         except InputError as error:
-            assert "\n" not in str(error) and str(tmp_path) not in str(error)
-        else:
-            assert number >= 7, f"truncated or random file {number} was accepted"
+            line = str(error)
+        # One altered metadata entry (from case 7 on) may be one that is not needed.
+        assert number >= 7 or not accepted, f"truncated or random file {number} was accepted"
+        assert "\n" not in line and str(tmp_path) not in line
