@@ -89,7 +89,7 @@ def report(model: str, tokens: int, batch: int = 1, dtype: str = "bf16") -> dict
         "assumptions_zh": [line.zh for line in estimate.assumptions],
         "source": spec.source or "the config file given",
         "source_date": spec.date or None,
-        "verified": spec.verified or None,
+        "verified": spec.verified.en if spec.verified else None,
         "origin": "computed",
     }
 

@@ -10,6 +10,7 @@ from explorer.errors import InputError
 from explorer.specs.from_config import from_config
 from explorer.specs.limits import short
 from explorer.specs.model import DeviceSpec, ModelSpec
+from explorer.text import Text
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "catalog"
 
@@ -23,7 +24,7 @@ def models() -> dict[str, ModelSpec]:
 @cache
 def devices() -> dict[str, DeviceSpec]:
     """All devices of the catalogue by name, in its order."""
-    return {name: DeviceSpec(name=name, **entry) for name, entry in _read("devices.json").items()}
+    return {name: _device(name, entry) for name, entry in _read("devices.json").items()}
 
 
 def model_named(name: str) -> ModelSpec:
@@ -72,9 +73,13 @@ def _model(name: str, entry: dict[str, Any]) -> ModelSpec:
         title=entry["title"],
         source=entry["source"],
         date=entry["date"],
-        verified=entry["verified"],
+        verified=Text(**entry["verified"]),
         assumptions=spec.assumptions,
     )
+
+
+def _device(name: str, entry: dict[str, Any]) -> DeviceSpec:
+    return DeviceSpec(**(entry | {"name": name, "verified": Text(**entry["verified"])}))
 
 
 @cache

@@ -20,7 +20,7 @@ class ModelSpec:
         title: display name.
         source: where the numbers come from.
         date: when the source was published, "YYYY-MM-DD" or "YYYY-MM"; "" for a reader's own file.
-        verified: what has been checked about the numbers; "" for a reader's own file.
+        verified: what has been checked about the numbers; None for a reader's own file.
         assumptions: what had to be assumed to read the config.
     """
 
@@ -33,7 +33,7 @@ class ModelSpec:
     title: str = ""
     source: str = ""
     date: str = ""
-    verified: str = ""
+    verified: Text | None = None
     assumptions: tuple[Text, ...] = ()
 
     def weight_bytes(self, bits_per_weight: int = 16) -> int | None:
@@ -65,4 +65,4 @@ class DeviceSpec:
     source: str
     memory_source: str
     date: str
-    verified: str
+    verified: Text
