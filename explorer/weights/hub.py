@@ -93,7 +93,7 @@ def ask_hub(
 def fetch_from_hub(
     repo: str, revision: str | None, work: Path, on_progress: OnProgress, *, limit_s: float, ask: Ask = ask_hub
 ) -> HubModel:
-    """Put the model's files into a folder below `work`; what an interrupted attempt left there is continued.
+    """Put the model's files into a folder below `work`. Files that an interrupted attempt finished are kept.
 
     Args:
         repo: `org/name`, already checked.
@@ -114,6 +114,8 @@ def fetch_from_hub(
         raise SourceError(UNREACHABLE)
     target = work / f"hub-{commit}"
     target.mkdir(exist_ok=True)
+    for part in target.glob(".cache/**/*.incomplete"):  # huggingface_hub begins such a file anew, under another name
+        part.unlink(missing_ok=True)
     small = [name for name in SMALL_FILES if name in listed]
     if "config.json" not in small or not model_folder.has_tokenizer(set(small)):
         raise InputError(model_folder.NO_CONFIG)

@@ -7,6 +7,7 @@ It is a process so that a name server that never answers, or a transfer that mus
 """
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -27,7 +28,7 @@ def info(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def files(task: dict[str, Any]) -> dict[str, Any]:
-    """Put the named files into the folder; an interrupted file is continued by huggingface_hub."""
+    """Put the named files into the folder; those that an earlier attempt finished are not fetched again."""
     from huggingface_hub import hf_hub_download
 
     for name in task["files"]:
@@ -38,6 +39,8 @@ def files(task: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Do the task given as the only argument; errors become the word `error` in the answer."""
     task = json.loads(sys.argv[1])
+    # Otherwise huggingface_hub first asks for a list of programs to name in its user-agent.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
     except ImportError:

@@ -31,7 +31,7 @@ def run_watched(
     on_bytes: Callable[[int], None],
     *,
     limit_s: float | None = None,
-    stall_s: float = 90.0,
+    stall_s: float = 600.0,
 ) -> Finished:
     """Run `command` inside `folder` until it ends.
 
@@ -40,7 +40,8 @@ def run_watched(
         folder: where it works, keeps its temporary files, and is watched.
         on_bytes: called with the bytes in `folder` about five times a second; what it raises ends the process.
         limit_s: seconds it may take in all; None for no limit.
-        stall_s: seconds without a new byte or a new line after which it is ended.
+        stall_s: seconds without a new byte after which it is ended. Long, because downloaders notice a dead connection
+            themselves, and on a slow one may gather megabytes before they write.
     """
     scratch = folder / "tmp"
     scratch.mkdir(exist_ok=True)
