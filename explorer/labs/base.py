@@ -98,6 +98,11 @@ class Lab:
         """The few numbers that answer `question`. Called when the run is complete."""
         raise NotImplementedError
 
+    def answer(self, summary: dict[str, Any]) -> Text | None:
+        """`summary` as one sentence that answers `question`; None shows its entries by name."""
+        del summary
+        return None
+
     def expected_seconds(self, bench_kind: str) -> float | None:
         """A rough duration at these settings ("cpu" or "cuda"), or None if unknown."""
         del bench_kind
