@@ -15,11 +15,11 @@ import brotli
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pages._content import ASSETS
+from pages import _content
 
 PREFIX = "/kv-assets/"
 PLOTLY = "plotly.min.js"
-_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 # Level 5 takes 0.1 s for plotly's 4.8 MB, once; level 9 would take four times as long for 4% less.
 _BROTLI_LEVEL = 5
 
@@ -59,11 +59,10 @@ class Asset:
 
 @cache
 def _table() -> dict[str, Asset]:
-    scripts_ = sorted((ASSETS / "js").glob("*.js"))
+    scripts_ = sorted((_content.ASSETS / "js").glob("*.js"))
     found = {path.name: path.read_bytes() for path in scripts_ if not _shared(path)}
     found["kv.js"] = b"\n".join(path.read_bytes() for path in sorted(filter(_shared, scripts_), key=_rank))
-    found["kv.css"] = b"\n".join(path.read_bytes() for path in sorted((ASSETS / "css").glob("*.css"), key=_rank))
-    found["icon.svg"] = (ASSETS / "css" / "icon.svg").read_bytes()
+    found["kv.css"] = b"\n".join(path.read_bytes() for path in sorted((_content.ASSETS / "css").glob("*.css"), key=_rank))
     found[PLOTLY] = _plotly().read_bytes()
     return {name: Asset(name, body) for name, body in found.items()}
 

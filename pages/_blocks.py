@@ -30,7 +30,6 @@ from pages._page import Ctx
 
 __all__ = ["badge", "boundaries", "columns", "heading", "html", "legend", "prose", "question", "subheading"]
 
-# Gradio's Markdown knows no delimiter but these; a dollar sign in running text is written \$.
 _MATH = [
     {"left": "$$", "right": "$$", "display": True},
     {"left": "$", "right": "$", "display": False},

@@ -114,6 +114,12 @@ if(t!=='dark'&&t!=='light'){try{t=localStorage.getItem('kv-theme')}catch{t=null}
 if(t!=='dark'&&t!=='light'){t=matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light'}
 d.dataset.theme=t;d.classList.toggle('dark',t==='dark')})()"""
 _EARLY_BODY = "<script>document.body.classList.toggle('dark',document.documentElement.dataset.theme==='dark')</script>"
+# Inline: a browser asks for an icon again with every change of the address, and our controls change it all the time.
+_ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7'"
+    " fill='%230b5a9c'/%3E%3Cg fill='%23fff'%3E%3Cpath d='M6 7h5v18H6z'/%3E%3Cpath d='M13.5 7h5v18h-5z' opacity='.75'/%3E"
+    "%3Cpath d='M21 7h5v11h-5z' opacity='.5'/%3E%3C/g%3E%3C/svg%3E"
+)
 
 
 def _head(page: Page, lang: Lang, title: str) -> str:
@@ -125,7 +131,7 @@ def _head(page: Page, lang: Lang, title: str) -> str:
     )
     return f"""<title>{escape(title)}</title><meta name="description" content="{describe}">
 <meta name="color-scheme" content="light dark">{alternates}
-<link rel="icon" type="image/svg+xml" href="{_assets.get("icon.svg").href}">
+<link rel="icon" href="{_ICON}">
 <script>for(const[k,v]of[['language','{code}'],['languages',['{code}']]])Object.defineProperty(navigator,k,{{get:()=>v}});
 {_EARLY_HEAD}</script>
 <script>window.KV_BOOT={script_json(boot)}</script><script defer src="{_assets.get("kv.js").href}"></script>"""

@@ -16,6 +16,7 @@ def declaration(lab: type[Lab], lang: Lang) -> dict[str, Any]:
     """What the widget draws before anything is measured."""
     return {
         "lab": lab.name,
+        "anchor": anchor(lab.name),
         "title": lab.title.get(lang),
         "question": lab.question.get(lang),
         "expect": lab.expect.get(lang),
@@ -24,6 +25,11 @@ def declaration(lab: type[Lab], lang: Lang) -> dict[str, Any]:
         "columns": columns(lab, lang),
         "command": f"python -m explorer run {lab.name}",
     }
+
+
+def anchor(name: str) -> str:
+    """The id of a lab's panel in the page, for links to it."""
+    return f"lab-{name}"
 
 
 def shown(lab: type[Lab]) -> list[Column]:

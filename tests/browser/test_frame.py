@@ -1,0 +1,300 @@
+"""The frame's parts in a real browser, on a stand-in site of 16 pages: switches, controls, player, figures, formulas."""
+
+import json
+import re
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from playwright.sync_api import Page as Tab
+
+from explorer.specs import units
+from tests.browser.conftest import ROOT, Visitor, free_port, serving, visits
+
+PATHS = ["", "zh-home"]
+
+
+@pytest.fixture(scope="module")
+def site_url() -> Iterator[str]:
+    port = free_port()
+    with serving([sys.executable, "tests/browser/frame_site.py", str(port), "16"], port) as url:
+        yield url
+
+
+@pytest.fixture
+def site(browser: Browser, site_url: str) -> Iterator[Visitor]:
+    yield from visits(browser, site_url)
+
+
+def drawn(tab: Tab, elem_id: str, times: int = 1) -> None:
+    """Wait until the figure has been drawn at least `times` times."""
+    tab.wait_for_function(f"+document.querySelector('#{elem_id} .kv-plot').dataset.renders >= {times}")
+
+
+def renders(tab: Tab, elem_id: str) -> int:
+    return int(tab.evaluate(f"+document.querySelector('#{elem_id} .kv-plot').dataset.renders"))
+
+
+def query(tab: Tab) -> dict[str, str]:
+    return tab.evaluate("Object.fromEntries(new URL(location).searchParams)")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_part_is_accessible(path: str, theme: str, site: Visitor, axe: Callable[[Tab], None]) -> None:
+    opened = site(path, theme=theme, fresh=True)
+    drawn(opened.page, "chart")
+    drawn(opened.page, "frames")
+    assert opened.page.evaluate("document.documentElement.dataset.theme") == theme
+    axe(opened.page)
+    assert opened.wire_bytes < 2_500_000, f"{opened.wire_bytes:,} bytes with plotly"
+
+
+def test_every_part_fits_a_phone_with_readable_figures(site: Visitor) -> None:
+    tab = site("zh-home", width=390, height=800).page
+    drawn(tab, "chart")
+    drawn(tab, "frames")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = tab.evaluate(
+        "[...document.querySelectorAll('.kv-plot svg text')].filter(t => t.textContent.trim()).map(t => {"
+        "const m = t.getScreenCTM(); return parseFloat(getComputedStyle(t).fontSize) * Math.hypot(m.a, m.b); })"
+    )
+    assert len(sizes) > 10 and min(sizes) >= 12
+
+
+def test_hostile_text_stays_text(site: Visitor) -> None:
+    hostile = "${window.pwned=1}{{window}}</script><img src=x onerror=\"window.pwned=1\">`\\u{1F600}"
+    tab = site("").page
+    drawn(tab, "frames")
+    assert tab.inner_text(".hostile") == hostile
+    assert tab.inner_text("#value-template") == hostile
+    assert tab.get_attribute("#frames figure", "aria-label") == hostile
+    tab.click("#again")
+    tab.wait_for_function("document.querySelector('.hostile').textContent.endsWith('2')")
+    assert tab.evaluate("window.pwned") is None
+    assert tab.locator("img[src=x]").count() == 0
+
+
+def test_the_theme_follows_the_system_until_the_reader_chooses(site: Visitor) -> None:
+    tab = site("stand-in-1", theme="dark").page
+    background = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(background)
+    tab.emulate_media(color_scheme="light")
+    tab.wait_for_function(f"{background} !== '{dark}'")
+    node = tab.evaluate_handle("document.querySelector('h1')")
+    assert tab.inner_text("#kv-theme") == "Dark"
+    tab.click("#kv-theme")
+    assert tab.evaluate(background) == dark and tab.inner_text("#kv-theme") == "Light"
+    assert tab.evaluate("n => n.isConnected", node), "the switch must not reload the page"
+    tab.click(".kv-next")
+    tab.wait_for_url("**/stand-in-2")
+    # Right from the start: asked before Gradio has mounted anything.
+    assert tab.evaluate(background) == dark
+    tab.wait_for_selector("h1")
+    assert tab.evaluate(background) == dark and tab.evaluate("document.body.classList.contains('dark')")
+
+
+def test_a_theme_in_the_address_wins(site: Visitor) -> None:
+    tab = site("?__theme=dark").page
+    assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+    tab.click("#kv-theme")
+    assert tab.evaluate("document.documentElement.dataset.theme") == "light"
+    assert query(tab) == {"__theme": "light"}
+
+
+def test_the_language_switch_keeps_the_page_and_its_state(site: Visitor) -> None:
+    tab = site("stand-in-3?other=1").page
+    tab.locator("[data-control=batch]").fill("7")
+    tab.click("#kv-language")
+    tab.wait_for_url("**/zh-stand-in-3?other=1&batch=7")
+    tab.wait_for_selector("[data-control=batch]")
+    assert tab.input_value("[data-control=batch]") == "7"
+    assert tab.evaluate("document.documentElement.lang") == "zh-CN"
+    tab.locator("#kv-language").focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(re.compile(r"/stand-in-3\?other=1&batch=7$"))
+
+
+@pytest.mark.parametrize(("locale", "path", "word"), [("zh-CN", "", "en"), ("en-US", "zh-home", "zh-CN")])
+def test_gradios_own_language_follows_the_route(locale: str, path: str, word: str, site: Visitor) -> None:
+    tab = site(path, locale=locale).page
+    assert tab.evaluate("[navigator.language, navigator.languages[0], document.documentElement.lang]") == [word] * 3
+    titles = tab.evaluate("[...document.querySelectorAll('.modebar-btn')].map(b => b.dataset.title)")
+    drawn(tab, "chart")
+    titles = tab.evaluate("[...document.querySelectorAll('#chart .modebar-btn')].map(b => b.dataset.title)")
+    assert ("放大" in titles) == (word == "zh-CN") and ("Zoom in" in titles) == (word == "en")
+
+
+def test_controls_write_the_address_and_read_it_back(site: Visitor) -> None:
+    tab = site("").page
+    assert query(tab) == {} and tab.inner_text("#size") == "8.00 MiB"
+    slider = tab.locator("input[type=range][data-control=tokens]")
+    slider.focus()
+    tab.keyboard.press("ArrowRight")
+    assert tab.inner_text("#size") == "16.00 MiB" and query(tab) == {"tokens": "8192"}
+    assert slider.get_attribute("aria-valuetext") == "8,192 tokens"
+    tab.get_by_label("Context, exact value").fill("5000")
+    tab.locator("[data-control=dtype]").select_option("1")
+    tab.locator("[data-control=note]").fill("a&b=ü漢")
+    tab.locator("[data-control=weights]").uncheck()
+    assert query(tab) == {"tokens": "5000", "dtype": "1", "note": "a&b=ü漢", "weights": "false"}
+    tab.reload()
+    tab.wait_for_selector("#size")
+    tab.wait_for_function("document.querySelector('#size').textContent")
+    assert tab.inner_text("#size") == "4.88 MiB"
+    assert tab.input_value("[data-control=note]") == "a&b=ü漢" and not tab.is_checked("[data-control=weights]")
+
+
+@pytest.mark.parametrize("text", ["tokens=0", "tokens=NaN", "tokens=1e99", "tokens=", "dtype=9", "weights=maybe", "tokens=-4"])
+def test_a_value_in_the_address_that_is_not_allowed_is_ignored(text: str, site: Visitor) -> None:
+    tab = site(f"?{text}").page
+    assert tab.inner_text("#size") == "8.00 MiB" and tab.is_checked("[data-control=weights]")
+
+
+def test_dragging_asks_the_server_nothing(site: Visitor) -> None:
+    opened = site("")
+    drawn(opened.page, "frames")
+    opened.page.wait_for_timeout(500)
+    before = len(opened.urls)
+    opened.page.locator("input[type=range][data-control=tokens]").focus()
+    for _ in range(5):
+        opened.page.keyboard.press("ArrowRight")
+    assert opened.page.inner_text("#size") == "256.00 MiB"
+    assert opened.urls[before:] == []
+
+
+def test_the_player_by_keyboard(site: Visitor) -> None:
+    tab = site("").page
+    player = tab.locator("#widget .kv-player")
+    scrub = player.locator("input[type=range]")
+    scrub.focus()
+    for key, index in [("End", 5), ("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("ArrowDown", 0)]:
+        tab.keyboard.press(key)
+        assert player.get_attribute("data-index") == str(index), key
+    assert tab.locator("#widget svg rect[fill='var(--k)']").count() == 1
+    tab.keyboard.press("ArrowRight")
+    assert query(tab)["step"] == "1" and player.locator("output").inner_text() == "2 cells are filled"
+    tab.keyboard.press(" ")
+    tab.wait_for_function("document.querySelector('#widget .kv-player').dataset.index === '5'")
+    toggle = player.locator("button").nth(1)
+    tab.wait_for_function("document.querySelectorAll('#widget .kv-player button')[1].getAttribute('aria-label') === 'Play'")
+    # At the end, Play begins again; a second press stops it.
+    toggle.focus()
+    tab.keyboard.press("Enter")
+    assert toggle.get_attribute("aria-label") == "Pause"
+    tab.keyboard.press(" ")
+    assert toggle.get_attribute("aria-label") == "Play"
+    stopped = player.get_attribute("data-index")
+    tab.wait_for_timeout(300)
+    assert player.get_attribute("data-index") == stopped
+
+
+def test_a_player_starts_where_the_address_says(site: Visitor) -> None:
+    assert site("?step=4").page.locator("#widget .kv-player").get_attribute("data-index") == "4"
+
+
+@pytest.mark.parametrize(("reduced", "moves"), [(True, False), (False, True)])
+def test_nothing_moves_by_itself_when_less_motion_is_asked(reduced: bool, moves: bool, site: Visitor) -> None:
+    tab = site("", reduced_motion=reduced).page
+    index = tab.evaluate(
+        """async () => { const box = document.body.appendChild(KV.el('div'));
+        const player = KV.player(box, {length: 9, label: 'x', draw: () => {}, describe: String, interval: 30, autoplay: true});
+        await new Promise(done => setTimeout(done, 200)); player.pause(); box.remove(); return player.index; }"""
+    )
+    assert (index > 0) == moves
+
+
+def test_a_player_stops_when_it_leaves_the_page(site: Visitor) -> None:
+    playing = site("").page.evaluate(
+        """async () => { const box = document.body.appendChild(KV.el('div'));
+        const player = KV.player(box, {length: 99, label: 'x', draw: () => {}, describe: String, interval: 20});
+        player.play(); const was = player.playing; box.remove();
+        await new Promise(done => setTimeout(done, 100)); return [was, player.playing]; }"""
+    )
+    assert playing == [True, False]
+
+
+def test_a_figure_keeps_its_node_zoom_and_theme(site: Visitor) -> None:
+    tab = site("").page
+    drawn(tab, "chart")
+    node = tab.evaluate_handle("document.querySelector('#chart .kv-plot')")
+    tab.evaluate("n => KV_PLOTLY.relayout(n, {'xaxis.range[0]': 2, 'xaxis.range[1]': 5})", node)
+    ink = "n => n._fullLayout.font.color"
+    light = tab.evaluate(ink, node)
+    before = renders(tab, "chart")
+    tab.locator("#slope input[type=range]").focus()
+    tab.keyboard.press("ArrowRight")
+    drawn(tab, "chart", before + 1)
+    assert tab.evaluate("n => n._fullData[0].y[1]", node) == 4
+    before = renders(tab, "chart")
+    tab.click("#kv-theme")
+    drawn(tab, "chart", before + 1)
+    assert tab.evaluate("n => n.isConnected", node)
+    assert tab.evaluate("n => n._fullLayout.xaxis.range", node) == [2, 5]
+    assert tab.evaluate(ink, node) != light
+    colour = tab.evaluate("n => [n._fullData[1].line.color, KV.css('--q-ink')]", node)
+    assert colour[0] == colour[1], "a colour written as a CSS variable follows the theme"
+    assert tab.locator("#chart figcaption").inner_text() == "One line rises, the other falls."
+
+
+def test_a_figures_frames_are_kept_and_played(site: Visitor) -> None:
+    tab = site("").page
+    drawn(tab, "frames")
+    assert tab.evaluate("document.querySelector('#frames .kv-plot')._transitionData._frames.length") == 4
+    tab.locator("#frames .kv-player input").focus()
+    tab.keyboard.press("End")
+    tab.wait_for_function("document.querySelector('#frames .kv-plot')._fullData[0].x[0] === 3")
+
+
+def test_plotly_is_the_wheels_and_waits_for_a_figure(site: Visitor, visit: Visitor) -> None:
+    from plotly.offline import get_plotlyjs_version
+
+    opened = site("")
+    drawn(opened.page, "chart")
+    assert opened.page.evaluate("KV_PLOTLY.version") == get_plotlyjs_version()
+    without = visit("")
+    if not without.page.locator(".kv-plot").count():
+        assert not [url for url in without.urls if "plotly" in url.lower()]
+
+
+def test_formulas_are_set_and_readable(site: Visitor) -> None:
+    tab = site("").page
+    tab.wait_for_selector(".katex-display .katex-mathml math")
+    assert tab.locator(".katex-display math annotation").text_content().startswith("\\text{bytes}")
+    assert tab.evaluate("document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Math'))")
+    assert tab.locator(".katex-error").count() == 0
+
+
+def test_the_frame_by_keyboard(site: Visitor) -> None:
+    tab = site("").page
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.className") == "kv-skip"
+    assert tab.evaluate("document.activeElement.getBoundingClientRect().top") >= 0
+    tab.keyboard.press("Enter")
+    assert tab.evaluate("document.activeElement.id") == "kv-main"
+    assert tab.evaluate("location.pathname + location.hash") == "/#kv-main"
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.dataset.control") == "tokens"
+    outline = "getComputedStyle(document.activeElement).outlineStyle + getComputedStyle(document.activeElement).outlineWidth"
+    assert tab.evaluate(outline) == "solid2px"
+
+
+@pytest.mark.parametrize("kind", ["bytes", "decimalBytes"])
+def test_bytes_read_as_in_python(kind: str, site: Visitor) -> None:
+    values = [0, 1, 999, 1000, 1023, 1024, 1029, 1030, 5000, 23040, 131072, 1048570, 1048576, 999994, 999995, 10**9 - 1]
+    values += [2**36, 17179869184, 3 * 10**12 + 5, 2**50 - 1, 2**53 - 1]
+    expected = [(units.binary if kind == "bytes" else units.decimal)(value) for value in values]
+    assert site("").page.evaluate(f"values => values.map(KV.{kind})", values) == expected
+
+
+def test_no_path_of_this_machine_is_told(site_url: str) -> None:
+    pattern = re.compile(r"(?<![\w.])/(?:root|home|work|tmp|usr|opt|var|Users)/|site-packages|" + re.escape(str(Path.home())))
+    for path in ("", "zh-home", "config", "gradio_api/info", "openapi.json"):
+        with urllib.request.urlopen(site_url + path) as answer:
+            text = answer.read().decode()
+        assert str(ROOT) not in text
+        found = [text[max(0, m.start() - 60) : m.end() + 60] for m in pattern.finditer(text)]
+        assert not found, f"{path}: {json.dumps(found[:3])}"
