@@ -1,6 +1,6 @@
 """Prompts in, tokens out: prefill in chunks, then one token of every sequence at a time, with streaming text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +62,7 @@ class TextStream:
 
 
 def prefill(
-    model: Model, store: KVStore, prompts: dict[int, Sequence[int]], chunk_len: int = CHUNK_LEN
+    model: Model, store: KVStore, prompts: Mapping[int, Sequence[int]], chunk_len: int = CHUNK_LEN
 ) -> Iterator[dict[int, Tensor]]:
     """Fill the store with prompts, at most `chunk_len` tokens in one forward pass, several prompts packed together.
 
