@@ -1,10 +1,11 @@
 """The explorer's pages. `PAGES` is the table of contents: explicit, in reading order, one module a page."""
 
-from pages import attention, cache_size, home
+from pages import attention, cache_size, engine, home
 from pages._page import Page
 
 PAGES: tuple[Page, ...] = (
     home.PAGE,
     attention.PAGE,
     cache_size.PAGE,
+    engine.PAGE,
 )

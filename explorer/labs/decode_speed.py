@@ -56,6 +56,7 @@ class DecodeSpeed(Lab):
         Column("ratio_p80", "x", Origin.MEASURED),
         Column("bytes_read", "bytes", Origin.COMPUTED),
         Column("achieved_gb_per_s", "GB/s", Origin.MEASURED),
+        Column("copy_gb_per_s", "GB/s", Origin.MEASURED),
     )
     column_titles: ClassVar[dict[str, Text]] = {
         "context_len": Text("Context", "上下文"),
@@ -70,6 +71,7 @@ class DecodeSpeed(Lab):
         "ratio_p80": Text("p80", "p80"),
         "bytes_read": Text("Bytes read", "读取字节"),
         "achieved_gb_per_s": Text("Read speed", "读取速度"),
+        "copy_gb_per_s": Text("Copy speed, read + write", "拷贝速度（读 + 写）"),
     }
     chart: ClassVar[Chart | None] = Chart(
         x="context_len",
@@ -98,8 +100,8 @@ class DecodeSpeed(Lab):
         for done, context in enumerate(contexts):
             now = Text(f"{context:,} tokens of context", f"上下文 {context:,} 个 token")
             yield Progress(done + 1, len(contexts) + 1, now)
-            yield self._row(model, context, self._contest(bench, model, rival, ids[:context]))
-        bench.note(copy_gb_per_s=round(bench.copy_gb_per_s(), 2))
+            contest = self._contest(bench, model, rival, ids[:context])
+            yield self._row(model, context, contest) | {"copy_gb_per_s": bench.copy_gb_per_s()}
 
     def _contest(self, bench: Bench, model: Model, rival: Rival, ids: list[int]) -> Contest:
         bench.check()
@@ -154,6 +156,7 @@ class DecodeSpeed(Lab):
             "ratio_p80": last["ratio_p80"],
             "bytes_read_per_token": last["bytes_read"],
             "achieved_gb_per_s": last["achieved_gb_per_s"],
+            "copy_gb_per_s": last["copy_gb_per_s"],
         }
 
     def expected_seconds(self, bench_kind: str) -> float | None:
