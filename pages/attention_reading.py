@@ -123,9 +123,7 @@ def read(text: str) -> Reading:
         "element_bytes": DTYPES[model.dtype].itemsize,
         "bytes_per_token": model.config.cache_bytes_per_token(DTYPES[model.dtype].itemsize),
     }
-    return Reading(
-        text, facts, pieces[: len(ids)], pieces[len(ids) :], cache_bytes, trace_prompt(model, ids)
-    )
+    return Reading(text, facts, pieces[: len(ids)], pieces[len(ids) :], cache_bytes, trace_prompt(model, ids))
 
 
 def go_on(model: "Model", ids: list[int]) -> tuple[list[int], tuple[int, ...]]:

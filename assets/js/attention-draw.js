@@ -94,6 +94,11 @@ KV.attention = (() => {
   // A difference in words that never round to a false zero.
   const small = (difference) => (difference === 0 ? "0" : difference.toExponential(1).replace("e-", "e−"));
   const signed = (value, decimals = 3) => value.toFixed(decimals).replace("-", "−");
+  // A weight; one too small for three decimals says so instead of reading as nothing.
+  const share = (weight) => (weight > 0 && weight < 0.0005 ? small(weight) : weight.toFixed(3));
 
-  return { floats, plain, quoted, token, strip, grid, cellAt, largest, small, signed, reading: null };
+  // The same for a number of either sign.
+  const fine = (value) => (value !== 0 && Math.abs(value) < 0.0005 ? small(value).replace(/^-/, "−") : signed(value));
+
+  return { share, fine, floats, plain, quoted, token, strip, grid, cellAt, largest, small, signed, reading: null };
 })();

@@ -56,11 +56,11 @@ KV.attentionLookup = (root, kv, onKey) => {
       if (index > token) return;
       const score = head.scores[token * head.length + index], weight = head.weights[token * head.length + index];
       row.score.textContent = draw.signed(score, 2);
-      row.weight.textContent = draw.signed(weight, 3);
+      row.weight.textContent = draw.share(weight);
       row.up.style.width = `${(50 * Math.abs(score)) / widest}%`;
       row.up.style.insetInlineStart = score < 0 ? `${50 - (50 * Math.abs(score)) / widest}%` : "50%";
       row.fill.style.width = `${100 * weight}%`;
-      row.v.style.opacity = String(0.3 + 0.7 * Math.sqrt(weight));
+      row.v.style.opacity = String(0.4 + 0.6 * Math.sqrt(weight));
       row.button.setAttribute("aria-pressed", String(index === key));
       row.node.classList.toggle("is-key", index === key);
       row.node.classList.toggle("is-query", index === token);
@@ -71,6 +71,13 @@ KV.attentionLookup = (root, kv, onKey) => {
     sum.dataset.sum = String(total);
     sum.textContent = `${kv.t("sum", { sum: total.toFixed(4) })} · ${kv.t(masked === 0 ? "masked-none" : masked === 1 ? "masked-one" : "masked-other", { count: masked })}`;
     strips(head, { token, dim }, result);
+    reveal(rows[key].node);
   };
-  return { build, show, strips };
+  // The chosen Key comes into view inside the table; the page itself stays where it is.
+  const reveal = (row) => {
+    const top = table.tHead.offsetHeight, low = row.offsetTop - top, high = row.offsetTop + row.offsetHeight - scroll.clientHeight;
+    if (scroll.scrollTop > low) scroll.scrollTop = low;
+    else if (scroll.scrollTop < high) scroll.scrollTop = high;
+  };
+  return { build, show };
 };

@@ -17,7 +17,9 @@ KV.widgets["attention-steps"] = async (root, props, kv) => {
     el("li", {}, el("span", { class: "kv-attn-cell is-input", "aria-hidden": "true" }), kv.t("legend-input")),
     el("li", {}, el("span", { class: "kv-attn-cell is-sampled", "aria-hidden": "true" }), kv.t("legend-sampled")),
     el("li", {}, square("q", "used"), kv.t("legend-q")), el("li", {}, square("k", "kept"), kv.t("legend-k")),
-    el("li", {}, square("v", "kept"), kv.t("legend-v")), el("li", {}, square("k", "new"), square("v", "new"), kv.t("legend-new")));
+    el("li", {}, square("v", "kept"), kv.t("legend-v")), el("li", {}, square("k", "new"), square("v", "new"), kv.t("legend-new")),
+    el("li", {}, square("k", "made"), square("v", "made"), kv.t("legend-made")),
+    el("li", {}, square("k", "read"), square("v", "read"), kv.t("legend-read")));
 
   // What stands in a token's cell at a frame.
   const cellState = (frame, at, index, prompt) => {
@@ -87,7 +89,7 @@ KV.widgets["attention-steps"] = async (root, props, kv) => {
     const head = (text, ...more) => el("th", { scope: "row" }, text, more);
     const node = el("table", { class: "kv-table kv-attn-counters" }, el("tbody", {},
       el("tr", {}, head(kv.t("count-cached")), cached), el("tr", {}, head(kv.t("count-bytes"), " ", badge(props.measured)), bytes),
-      el("tr", {}, el("td", {}), el("th", { scope: "col" }, kv.t("with-cache")), el("th", { scope: "col" }, kv.t("without-cache"))),
+      el("tr", {}, el("td", {}), el("th", { scope: "col" }, kv.t("with-cache")), el("th", { scope: "col" }, kv.t("without-cache"), " ", badge(props.computed))),
       el("tr", {}, head(kv.t("count-now")), now), el("tr", {}, head(kv.t("count-total")), total)));
     const formula = el("p", { class: "kv-note kv-num" }, kv.t("bytes-line", {
       layers: reading.layers, heads: reading.kvHeads, dim: reading.dim, size: reading.elementBytes, each: KV.number(reading.bytesPerToken),

@@ -1,5 +1,5 @@
 // The arithmetic in figures: one score, one weight, one number of the output, and the check against the model's own.
-KV.attentionSums = (root, kv, badge, onDimension) => {
+KV.attentionSums = (root, checkRoot, kv, badge, onDimension) => {
   "use strict";
   const { el } = KV, draw = KV.attention, math = KV.attentionMath;
   const lines = Array.from({ length: 7 }, () => el("p", { class: "kv-num" }));
@@ -9,20 +9,24 @@ KV.attentionSums = (root, kv, badge, onDimension) => {
   const place = el("div", { class: "kv-attn-dimension" });
   const text = el("p", {}, kv.t("check"), " ");
   text.append(badge.cloneNode(true));
-  root.append(el("h3", {}, kv.t("arithmetic")), choice, product, score, weight, outputChoice, place, output, model,
-    el("div", { class: "kv-attn-checked" }, text, check));
+  root.append(el("h3", {}, kv.t("arithmetic")), choice, product, score, weight, outputChoice, place, output, model);
+  checkRoot.append(el("div", { class: "kv-attn-checked" }, text, check));
 
   let control = null;
-  const dimensions = (dim, value) => {
-    if (control) return;
-    control = KV.controls(place, [{ name: "dim", kind: "range", label: kv.t("dimension"), min: 0, max: dim - 1, value }], (values) => onDimension(values.dim));
+  const dimensions = (dim, first) => {
+    control ??= KV.controls(place, [
+      { name: "dim", kind: "range", label: kv.t("dimension"), min: 0, max: dim - 1, value: first() },
+    ], (values) => onDimension(values.dim));
+    return control.values.dim;
   };
 
   const join = (parts, count, write) => {
     const { kept, rest, others } = math.terms(parts, count);
-    const words = kept.map(({ index, value }) => write(index, value)).join(" + ");
-    return others ? `${words} + ${kv.t("rest", { count: others, rest: draw.signed(rest) })}` : words;
+    const words = kept.map(({ index }) => write(index)).join(" + ");
+    return others ? `${words} + ${kv.t("rest", { count: others, rest: draw.fine(rest) })}` : words;
   };
+  // A factor of a product: a negative one in parentheses.
+  const factor = (value, decimals) => (value < 0 ? `(${draw.signed(value, decimals)})` : draw.signed(value, decimals));
 
   const show = (pieces, head, { token, key, dim }, result) => {
     const q = math.row(head.q, token, head.dim), k = math.row(head.k, key, head.dim);
@@ -30,16 +34,16 @@ KV.attentionSums = (root, kv, badge, onDimension) => {
     const at = (matrix, row) => matrix[row * head.dim + dim];
     choice.textContent = kv.t("key-choice", { key: draw.quoted(pieces[key]), query: draw.quoted(pieces[token]) });
     product.textContent = kv.t("line-dot", {
-      terms: join(products, 3, (index) => `${draw.signed(q[index], 2)}×${draw.signed(k[index], 2)}`), sum: draw.signed(sum, 2),
+      terms: join(products, 3, (index) => `${factor(q[index], 2)}×${factor(k[index], 2)}`), sum: draw.signed(sum, 2),
     });
     score.textContent = kv.t("line-score", { sum: draw.signed(sum, 2), dim: head.dim, score: draw.signed(result.scores[key], 3) });
     weight.textContent = kv.t("line-weight", {
-      score: draw.signed(result.scores[key], 3), count: token + 1, weight: draw.signed(result.weights[key], 4),
+      score: draw.signed(result.scores[key], 3), count: token + 1, weight: draw.share(result.weights[key]),
     });
     outputChoice.textContent = kv.t("output-choice", { dimension: dim });
     const shares = result.weights.map((share, index) => share * at(head.v, index));
     output.textContent = kv.t("line-output", {
-      terms: join(shares, 4, (index) => `${draw.signed(result.weights[index])}×${draw.signed(at(head.v, index))}`),
+      terms: join(shares, 4, (index) => `${draw.share(result.weights[index])}×${factor(at(head.v, index), 3)}`),
       sum: draw.signed(result.output[dim], 4),
     });
     model.textContent = kv.t("line-model", { output: draw.signed(at(head.output, token), 4) });

@@ -62,8 +62,8 @@ KV.widgets.attention = async (root, props, kv) => {
     const views = box("kv-attn-views");
     const left = views.appendChild(el("div", { class: "kv-attn-left" })), right = views.appendChild(el("div", { class: "kv-attn-right" }));
     const lookup = KV.attentionLookup(left, kv, (key) => { chosen.key = key; show(); });
-    const sums = KV.attentionSums(left, kv, badge, (dim) => { chosen.dim = dim; show(); });
     const maps = KV.attentionMaps(right, kv, badge, choose);
+    const sums = KV.attentionSums(left, right, kv, badge, (dim) => { chosen.dim = dim; show(); });
     KV.onTheme(root, () => { if (head) show(); });
     let width = 0;
     new ResizeObserver(() => { if (head && stage.clientWidth !== width) { width = stage.clientWidth; show(); } }).observe(stage);
@@ -109,7 +109,8 @@ KV.widgets.attention = async (root, props, kv) => {
     head = data;
     chosen.key = null;
     parts.lookup.build(reading.tokens, head);
-    parts.sums.dimensions(head.dim, 0);
+    // The first head opens at the dimension where its output is largest; after that the reader's choice stays.
+    chosen.dim = parts.sums.dimensions(head.dim, () => largestAt(math.row(head.output, chosen.token, head.dim)));
     parts.sums.verify(head, reading.dtype);
     show();
   }
@@ -124,6 +125,7 @@ KV.widgets.attention = async (root, props, kv) => {
     parts.maps.show(reading, head, chosen);
     stage.dataset.shown = `${chosen.layer}.${chosen.head}.${chosen.token}`;
   }
+  const largestAt = (values) => values.reduce((best, value, index) => (Math.abs(value) > Math.abs(values[best]) ? index : best), 0);
   // The token that weighs most, the sink aside.
   const strongest = (weights) => weights.reduce((best, weight, index) => (index && weight > (best ? weights[best] : -1) ? index : best), 0);
 
