@@ -15,7 +15,11 @@ from pages.home_origins import origins_table
 BF16_BYTES = 2
 NUM_TOKENS = 128 * 1024
 KV_HEADS = (1, 2, 4, 8, 16, 32)
-ROUTES = {"reader": ("attention", "cache-size"), "teacher": ("cache-size", "attention"), "engineer": ("cache-size",)}
+ROUTES = {
+    "reader": ("attention", "cache-size"),
+    "teacher": ("cache-size", "attention"),
+    "engineer": ("cache-size", "engine"),
+}
 
 
 def bars_props(lang: Lang) -> dict[str, object]:

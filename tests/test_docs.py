@@ -143,7 +143,8 @@ def test_both_languages_have_the_same_sections(name: str) -> None:
 
 
 def test_no_file_holds_a_path_of_a_machine_or_the_host_of_a_registry() -> None:
-    machine = re.compile(r"(?<![\w.>}])/(work|root|home|farm|Users)/\w")
+    here = "|".join(re.escape(str(path)) for path in {ROOT, Path.home()})
+    machine = re.compile(rf"(?<![\w.>}}])(/(work|root|farm)|{here})/\w")
     hosts = re.compile("|".join(re.escape(f"{name}.{end}") for name, end in HOSTS))
     found = []
     for path in tracked():
