@@ -16,7 +16,7 @@ from explorer.labs.base import LABS
 from explorer.measuring import gpu
 from explorer.measuring.lock import MOST_WAITING
 from pages import _lab_job
-from pages._lab_declaration import declaration
+from pages._lab_declaration import anchor, declaration
 from pages._lab_result import words
 from pages._page import Ctx
 
@@ -59,7 +59,7 @@ def lab_panel(ctx: Ctx, name: str, *, deadline_s: float = _lab_job.DEADLINE_S) -
         html_template=_TEMPLATE,
         js_on_load=_MOUNT,
         apply_default_css=False,
-        elem_id=f"lab-{name}",
+        elem_id=anchor(name),
         elem_classes=["kv-html"],
         server_functions=[plan, end_run],
         widget={"name": "lab-panel", "strings": words(lang)},

@@ -26,8 +26,8 @@ KV.labResult = (lab, kv) => {
     empty, old, figure, table, answer, sources, files);
   let contents = {};
 
-  const drawn = new ResizeObserver(() => window.KV_PLOTLY && host._fullLayout && host.offsetWidth && window.KV_PLOTLY.Plots.resize(host));
-  drawn.observe(host);
+  const sized = new ResizeObserver(() => window.KV_PLOTLY && host._fullLayout && host.offsetWidth && window.KV_PLOTLY.Plots.resize(host));
+  sized.observe(host);
 
   // The Record exactly as the server wrote it; made into a file in the page, so there is no address and nothing to keep.
   function download(kind, type) {
@@ -56,13 +56,27 @@ KV.labResult = (lab, kv) => {
     answer.replaceChildren();
     if (over) end_(state);
   }
-  function draw(value) {
+  // Rows may come faster than a slow device can draw: then only the newest figure is drawn.
+  let next = null, drawing = false;
+  async function draw(value) {
+    next = value;
+    if (drawing) return;
+    drawing = true;
+    while (next && element.isConnected) {
+      const now = next;
+      next = null;
+      await drawn(now);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    drawing = false;
+  }
+  function drawn(value) {
     const spread = value.data.some((trace) => trace.error_y);
     const what = value.data.map((trace) => trace.name).join(", "), by = value.layout.xaxis.title.text;
-    figcaption.textContent = t(spread ? "figure-spread" : "figure-text");
     const label = t("figure", { title: lab.title, what, by });
+    figcaption.textContent = t(spread ? "figure-spread" : "figure-text");
     figure.setAttribute("aria-label", label);
-    KV.plot(host, value, { height: 300, label });
+    return KV.plot(host, value, { height: 300, label });
   }
   function end_(state) {
     contents = { json: state.json, csv: state.csv };

@@ -6,11 +6,13 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
   "use strict";
   await KV.load("lab-panel-result");
   const { el } = KV, { t } = kv, lab = props.declared;
-  const SILENCE_MS = 8000; // the server speaks at least every half second, a busy one every few
+  const SILENCE_MS = 15000; // the server speaks every half second, a busy one every few
   const ids = { title: KV.unique(), error: KV.unique() };
 
-  const measure = el("button", { type: "button", class: "kv-button lab-measure", onclick: () => start() }, t("measure"));
-  const stop = el("button", { type: "button", class: "kv-button is-ghost lab-stop", disabled: true, onclick: () => halt() }, t("stop"));
+  // Not `disabled`: a button that has the focus would lose it.
+  const able = (button, yes) => (yes === undefined ? button.getAttribute("aria-disabled") !== "true" : button.setAttribute("aria-disabled", !yes));
+  const measure = el("button", { type: "button", class: "kv-button lab-measure", onclick: () => able(measure) && start() }, t("measure"));
+  const stop = el("button", { type: "button", class: "kv-button is-ghost lab-stop", onclick: () => able(stop) && halt() }, t("stop"));
   const link = el("a", { class: "lab-link" }, t("link"));
   const command = el("code", { class: "lab-command" });
   const expected = el("p", { class: "kv-note lab-expected" });
@@ -36,7 +38,7 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
   function changed() {
     const url = new URL(location);
     for (const spec of lab.controls) url.searchParams.set(spec.key, String(controls.values[spec.name]));
-    url.hash = kv.element.id;
+    url.hash = lab.anchor;
     link.href = url.href;
     command.textContent = [lab.command, ...lab.controls.map((spec) => `--set ${quoted(`${spec.name}=${controls.values[spec.name]}`)}`)].join(" ");
     clearTimeout(timer);
@@ -67,7 +69,7 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
   }
   async function halt() {
     say(t("phase.stopping"));
-    stop.disabled = true;
+    able(stop, false);
     const stopped = await kv.server.end_run(run).catch(() => false);
     if (!stopped && run) { // it had not begun: take it out of the queue
       kv.trigger("stop");
@@ -75,8 +77,8 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
     }
   }
   function busy(yes) {
-    measure.disabled = yes;
-    stop.disabled = !yes;
+    able(measure, !yes);
+    able(stop, yes);
     bar.hidden = !yes;
     bar.removeAttribute("value");
     result.element.setAttribute("aria-busy", yes);
@@ -84,7 +86,7 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
   }
   function finish(text, line = "") {
     clearTimeout(watchdog);
-    const focused = document.activeElement === stop || document.activeElement === measure;
+    const focused = document.activeElement === stop;
     run = null;
     busy(false);
     say(text);
@@ -93,9 +95,18 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
     measure.textContent = t("again");
     if (focused) measure.focus({ preventScroll: true });
   }
+  // Silence may be a slow network or a busy browser: say so and offer a new run, but go on if the server speaks again.
   function alive() {
     clearTimeout(watchdog);
-    watchdog = setTimeout(() => run && finish(t("phase.failed"), t("phase.lost")), SILENCE_MS);
+    if (error.textContent === t("phase.lost")) {
+      error.textContent = "";
+      busy(true);
+    }
+    watchdog = setTimeout(() => {
+      if (!run) return;
+      error.textContent = t("phase.lost");
+      able(measure, true);
+    }, SILENCE_MS);
   }
 
   kv.onProps((state) => {
@@ -105,9 +116,11 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
     if (state.phase === "running" && state.total) bar.value = state.done / state.total;
     if (["done", "stopped", "failed"].includes(state.phase)) finish(state.text, state.error || "");
     else if (state.phase === "refused") finish(t("phase.failed"), state.error);
-    else if (!stop.disabled) say(state.text);
+    else if (able(stop)) say(state.text);
   });
 
   busy(false);
   changed();
+  // The panel was not there yet when the browser looked for the anchor.
+  if (location.hash === `#${lab.anchor}`) requestAnimationFrame(() => root.scrollIntoView());
 };

@@ -125,12 +125,11 @@ class Run:
         return events
 
     def stop(self) -> None:
-        """End it: leaves the queue at once, or tells the lab, which ends at its next check."""
+        """End it: leave the queue, or tell the lab, which ends at its next check; `poll` then raises Stopped."""
         self._stop.set()
-        if self._thread is None and self._ticket is not None:
+        if self._ticket is not None:
             self._ticket.leave()
             self._ticket = None
-            self.done = True
 
     def join(self, timeout_s: float) -> None:
         """Wait until the lab has ended, after `stop`; at most `timeout_s`."""
@@ -139,15 +138,16 @@ class Run:
 
     def _wait(self) -> list[Event]:
         ticket = self._ticket
-        assert ticket is not None, "a run that was stopped is done"
-        if self._stop.is_set():
+        if ticket is None or self._stop.is_set():
             self.stop()
+            self.done = True
             raise Stopped(Text("stopped", "已停止"))
         if ticket.try_acquire():
             self._start(ticket)
             return [Started()]
         if time.monotonic() > self._queue_ends_at:
             self.stop()
+            self.done = True
             raise DeadlineExceeded(Text("others are still measuring; try again later", "其他人仍在测量，请稍后再试"))
         position = ticket.ahead()
         if position == self._position:

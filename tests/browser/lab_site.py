@@ -1,10 +1,6 @@
-"""A site with two lab panels for the browser tests: `python -m tests.browser.lab_site PORT LOCKFILE`. Its labs are toys."""
+"""Two lab panels for the browser tests: `python -m tests.browser.lab_site PORT LOCKFILE`. Their labs are toys."""
 
-import os
 import sys
-
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar

@@ -95,6 +95,20 @@ def test_closing_while_waiting_gives_the_place_up():
     assert lock.jobs() == 0
 
 
+@pytest.mark.parametrize("waiting", [True, False])
+def test_a_stopped_run_says_so_once(waiting):
+    lock = DeviceLock()
+    holder = lock.take() if waiting else None
+    run = Run(ToyLab(pause_s=50), lock=lock, device="cpu")
+    run.poll()
+    run.stop()
+    run.stop()
+    with pytest.raises(Stopped):
+        until(lambda: run.poll() and False)
+    assert run.done and run.poll() == []
+    assert lock.jobs() == (1 if holder else 0)
+
+
 def test_a_generator_that_was_never_started_takes_no_place():
     lock = DeviceLock()
     run_lab(ToyLab(), lock=lock)
