@@ -5,13 +5,16 @@ import re
 import subprocess
 from pathlib import Path
 
+import gradio as gr
 import pytest
 import yaml
 from packaging.requirements import Requirement
 
 from explorer.cli.main import COMMANDS
 from explorer.labs.base import LABS
-from pages import PAGES
+from explorer.text import LANGUAGES
+from pages import PAGES, _content
+from pages._page import Ctx, Page
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -93,6 +96,28 @@ def test_the_number_of_pages_and_labs_is_the_true_one() -> None:
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     assert f"it has {words[len(PAGES)]} pages" in README
     assert f"{words[len(LABS.names())]} labs and the command line" in README
+
+
+def test_the_readmes_example_page_can_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = re.search(r"## Add a page in one file.+?```python\n(.+?)```", README, flags=re.DOTALL)
+    assert code
+    made: dict[str, Page] = {}
+    exec(compile(code[1], "README.md", "exec"), made)
+    page = made["PAGE"]
+    for kind, name, text in (
+        ("strings", "roofline.json", '{"headline": "A roof"}'),
+        ("content", "roofline.md", "<!-- lede -->\nFirst.\n<!-- why -->\nBecause."),
+    ):
+        for lang in LANGUAGES:
+            (tmp_path / kind / lang).mkdir(parents=True)
+            (tmp_path / kind / lang / name).write_text(text)
+    monkeypatch.setattr(_content, "ASSETS", tmp_path)
+    for lang in LANGUAGES:
+        with gr.Blocks() as blocks:
+            page.build(Ctx(lang, page, blocks, (*PAGES, page)))
+        assert "Because." in json.dumps(blocks.get_config_file()["components"])
+    places = [(each.part, each.order) for each in (*PAGES, page)]
+    assert places == sorted(set(places)), "the example's place is taken"
 
 
 def test_the_front_matter_is_what_a_space_accepts() -> None:
