@@ -28,13 +28,19 @@ def test_error_in_progress_stops_and_the_next_call_goes_on_from_there(resolver, 
     assert wheels.asked == 1  # the checked GGUF file was kept
 
 
-@pytest.mark.parametrize("how", ["shorter", "same size", "missing", "no manifest", "manifest of another format"])
+@pytest.mark.parametrize(
+    "how", ["shorter", "shorter but not newer", "same size", "missing", "no manifest", "manifest of another format"]
+)
 def test_damaged_cache_is_noticed_and_made_again(how, resolver, wheels):
     folder = resolver.resolve(MODEL).path
     before = (folder / "model.safetensors").read_bytes()
     match how:
         case "shorter":
             (folder / "model.safetensors").write_bytes(before[:-1])
+        case "shorter but not newer":
+            stat = (folder / "model.safetensors").stat()
+            (folder / "model.safetensors").write_bytes(before[:-1])
+            os.utime(folder / "model.safetensors", ns=(stat.st_atime_ns, stat.st_mtime_ns))
         case "same size":
             (folder / "model.safetensors").write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
         case "missing":

@@ -53,7 +53,8 @@ ODD_NAMES = (
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_odd_names_are_refused(name, resolver, wheels):
+def test_odd_names_are_refused(name, resolver, wheels, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
         resolver.resolve(name)
     text = caught.value.text
