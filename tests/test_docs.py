@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -111,6 +112,8 @@ def test_the_readmes_example_page_can_be_built(tmp_path: Path, monkeypatch: pyte
         for lang in LANGUAGES:
             (tmp_path / kind / lang).mkdir(parents=True)
             (tmp_path / kind / lang / name).write_text(text)
+    for lang in LANGUAGES:
+        shutil.copy(ROOT / "assets/strings" / lang / "frame.json", tmp_path / "strings" / lang)
     monkeypatch.setattr(_content, "ASSETS", tmp_path)
     for lang in LANGUAGES:
         with gr.Blocks() as blocks:
