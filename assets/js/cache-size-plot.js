@@ -59,14 +59,12 @@ KV.cacheSizePlot = (host, kv, onPick) => {
     kv.svg("text", { x: (MARGIN.left + width - MARGIN.right) / 2, y: bottom + 36, "text-anchor": "middle" }, kv.t("axis-x")),
   ];
 
-  // Labels of horizontal lines: the topmost stands above its line, the others below theirs, pushed apart where they meet.
-  const spread = (items, top, bottom) => {
-    const sorted = [...items].sort((a, b) => a.y - b.y);
-    sorted.forEach((item, i) => { item.text = i ? Math.max(item.y + 15, sorted[i - 1].text + 16) : Math.max(item.y - 6, top + 12); });
-    for (let i = sorted.length - 1, floor = bottom - 4; i >= 0; i -= 1) {
-      sorted[i].text = Math.min(sorted[i].text, floor);
-      floor = sorted[i].text - 16;
-    }
+  // Labels of horizontal lines stand above them, where the curve has not come yet; where two lines are close, the upper
+  // one's label moves up.
+  const spread = (items, top) => {
+    const sorted = [...items].sort((a, b) => b.y - a.y);
+    sorted.forEach((item, i) => { item.text = Math.min(item.y - 6, i ? sorted[i - 1].text - 16 : Infinity); });
+    for (let i = sorted.length - 1, ceiling = top + 12; i >= 0; i -= 1, ceiling += 16) sorted[i].text = Math.max(sorted[i].text, ceiling);
     return sorted;
   };
 
@@ -90,9 +88,9 @@ KV.cacheSizePlot = (host, kv, onPick) => {
     svg.setAttribute("height", height);
     const [across, y] = scales(height);
     x = across;
-    const shown = view.lines.filter((item) => item.bytes > y.low && item.bytes <= y.high);
-    const lines = spread(shown.map((item) => ({ ...item, y: y.at(item.bytes) })), MARGIN.top, bottom);
     const above = view.lines.filter((item) => item.bytes > y.high).map((item) => item.label);
+    const shown = view.lines.filter((item) => item.bytes > y.low && item.bytes <= y.high);
+    const lines = spread(shown.map((item) => ({ ...item, y: y.at(item.bytes) })), MARGIN.top + (above.length ? 16 : 0));
     const first = view.log ? Math.max(1, y.low / view.slope) : 0, last = Math.min(x.high, y.high / view.slope);
     const stated = view.stated && view.stated < x.high
       ? kv.svg("rect", { class: "cs-beyond", x: x.at(view.stated), width: x.at(x.high) - x.at(view.stated), y: MARGIN.top, height: bottom - MARGIN.top })

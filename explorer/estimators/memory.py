@@ -165,7 +165,7 @@ def _assumptions(spec: ModelSpec, tokens: int, form: Dtype) -> tuple[Text, ...]:
             Text(
                 f"{tokens:,} tokens is beyond the {spec.max_positions:,} positions that the config states: "
                 "the arithmetic holds, the model may not",
-                f"{tokens:,} 个 Token 超过了配置写明的 {spec.max_positions:,} 个位置：算术成立，模型未必可用",
+                f"{tokens:,} 个 token 超过了配置写明的 {spec.max_positions:,} 个位置：算术成立，模型未必可用",
             )
         )
     return (*spec.assumptions, *lines)

@@ -29,7 +29,7 @@ _SCALES = Text(
     "{name} needs scales as well; they are not counted (one per tensor is next to nothing, one fp32 per head and token "
     "adds 4 bytes for every head_dim elements)",
     "{name} 还需要 scale，这里没有计入（每个张量一个可以忽略；"
-    "每个头、每个 Token 一个 fp32，则每 head_dim 个元素多 4 字节）",
+    "每个头、每个 token 一个 fp32，则每 head_dim 个元素多 4 字节）",
 )
 
 DTYPES: dict[str, Dtype] = {

@@ -73,7 +73,7 @@ def _language_model(config: Mapping[str, Any]) -> tuple[dict[str, Any], list[Tex
             Text(
                 "only the language model (text_config) is counted; image or audio tokens count as tokens, and the rest "
                 "of the model is taken to keep no cache of its own",
-                "只计语言模型部分（text_config）；图像或音频 Token 按 Token 计，模型其余部分视为没有自己的缓存",
+                "只计语言模型部分（text_config）；图像或音频 token 按 token 计，模型其余部分视为没有自己的缓存",
             )
         )
     model_type = fields.get("model_type")

@@ -31,7 +31,7 @@ LIMITS: dict[str, Limit] = {
     "head_dim": Limit(1, 4_096, Text("head dimension", "头维度")),
     "hidden_size": Limit(1, 1_048_576, Text("hidden size", "隐藏维度")),
     "max_positions": Limit(1, 2**30, Text("positions", "位置数")),
-    "tokens": Limit(1, 2**30, Text("tokens", "Token 数")),
+    "tokens": Limit(1, 2**30, Text("tokens", "token 数")),
     "batch": Limit(1, 65_536, Text("sequences in the batch", "批次中的序列数")),
     "memory_bytes": Limit(0, 2**53 - 1, Text("bytes of memory", "显存字节数")),
 }

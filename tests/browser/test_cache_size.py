@@ -1,4 +1,4 @@
-"""Cache size in a real browser: what it computes equals Python, what it draws lies where it should, nothing is asked."""
+"""Cache size in a real browser: what it computes equals Python, what it draws lies where it should."""
 
 import random
 import statistics
