@@ -2,6 +2,7 @@
 
 import gc
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -130,12 +131,47 @@ def _cuda_delta(fn: Callable[[], Any], device: torch.device) -> tuple[Any, Alloc
 
 
 def _cpu_delta(fn: Callable[[], Any]) -> tuple[Any, AllocatorReading]:
-    # The profiler's own start and stop lines on stderr are noise; its library reads this once, when it is first used.
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+    _start(profiler)
+    try:
         result = fn()
-    net = sum(event.self_cpu_memory_usage for event in seen.events())
+    finally:
+        profiler.stop()
+    net = sum(event.self_cpu_memory_usage for event in profiler.events())
     return result, AllocatorReading(int(net), None, "torch CPU allocator through torch.profiler, exact bytes")
+
+
+_STARTED: list[bool] = []
+
+
+def _start(profiler: torch.profiler.profile) -> None:
+    """Start the profiler; the first time without its library's complaint.
+
+    Started first outside the main thread, it writes an "ERROR" about being attached to by other programs, which nobody
+    asks for here. It goes past Python to stderr, so stderr is held back meanwhile; every other line is passed on.
+    """
+    # Its notes about starting and stopping; the library reads this once.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    if _STARTED:
+        profiler.start()
+        return
+    _STARTED.append(True)
+    try:
+        stderr = os.dup(2)
+    except OSError:  # there is no stderr to keep clean
+        profiler.start()
+        return
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            profiler.start()
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+        held.seek(0)
+        for line in held:
+            if b"registerClient" not in line:
+                os.write(2, line)
 
 
 def _meminfo_available() -> int | None:

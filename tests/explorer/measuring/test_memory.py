@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -37,6 +40,24 @@ def test_cpu_allocator_knows_what_was_given_back():
 
     kept, reading = memory.allocator_delta(work, CPU)
     assert reading.net_bytes == memory.tensor_bytes(kept) == 1000 + 8
+
+
+IN_A_THREAD = """
+import threading, torch
+from explorer.measuring import memory
+make = lambda: torch.empty(77, dtype=torch.uint8)
+read = lambda: print(memory.allocator_delta(make, torch.device("cpu"))[1].net_bytes)
+for _ in range(2):
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+"""
+
+
+def test_a_reading_in_a_thread_is_exact_and_quiet():
+    done = subprocess.run([sys.executable, "-c", IN_A_THREAD], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["77", "77"]
+    assert done.stderr == ""
 
 
 def test_copy_bandwidth_is_remembered(monkeypatch):
