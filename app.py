@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,13 +35,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="app.py", description="KV Cache Explorer", exit_on_error=True)
+    parser = _Parser(prog="app.py", description="KV Cache Explorer")
     on_spaces = "SPACE_ID" in os.environ
     parser.add_argument("--port", type=_port, help="1 to 65535; default: the first free one from 7860")
-    parser.add_argument("--host", default="0.0.0.0" if on_spaces else "127.0.0.1", help="0.0.0.0 serves the whole network")
+    parser.add_argument(
+        "--host", default="0.0.0.0" if on_spaces else "127.0.0.1", help="0.0.0.0 serves the whole network"
+    )
     parser.add_argument("--no-model", action="store_true", help="do not load the model before it is asked for")
-    parser.error = _refuse  # type: ignore[method-assign]
     return parser.parse_args(arguments)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        _refuse(message)
 
 
 def _port(text: str) -> int:

@@ -1,8 +1,9 @@
 """Our own scripts, styles and plotly.js, served from memory under a URL that holds a hash and no path of this machine.
 
-`./kv-assets/<hash>/<name>` exists for the scripts of assets/js, for the two bundles that each page loads, `kv.js` (assets/js/kv*.js)
-and `kv.css` (all of assets/css), and for plotly.min.js of the installed wheel. Nothing is looked up on disk by a request's
-name, so there is nothing to traverse. A changed file changes its hash, hence the immutable cache.
+`./kv-assets/<hash>/<name>` exists for the scripts of assets/js, for the two bundles that each page loads, `kv.js`
+(assets/js/kv.js and kv-*.js) and `kv.css` (all of assets/css), and for plotly.min.js of the installed wheel. Nothing is
+looked up on disk by a request's name, so there is nothing to traverse. A changed file changes its hash, hence the
+immutable cache.
 """
 
 import hashlib
@@ -62,7 +63,9 @@ def _table() -> dict[str, Asset]:
     scripts_ = sorted((_content.ASSETS / "js").glob("*.js"))
     found = {path.name: path.read_bytes() for path in scripts_ if not _shared(path)}
     found["kv.js"] = b"\n".join(path.read_bytes() for path in sorted(filter(_shared, scripts_), key=_rank))
-    found["kv.css"] = b"\n".join(path.read_bytes() for path in sorted((_content.ASSETS / "css").glob("*.css"), key=_rank))
+    found["kv.css"] = b"\n".join(
+        path.read_bytes() for path in sorted((_content.ASSETS / "css").glob("*.css"), key=_rank)
+    )
     found[PLOTLY] = _plotly().read_bytes()
     return {name: Asset(name, body) for name, body in found.items()}
 

@@ -11,12 +11,14 @@
         subheading(ctx, "measure-title")               # <h2> from the page's strings
         boundaries(ctx, "limits")                      # "What this does not say"
 
-    `badge(Origin.MEASURED, ctx.lang)` is an HTML string; `html(markup)` shows trusted markup (escape what is not yours).
-    `legend(ctx)` is the key to the five origins. Figures: `pages._figure.figure`; browser-side widgets:
-    `pages._explorable.explorable` and `assets/js/kv.js`.
+`badge(Origin.MEASURED, ctx.lang)` is an HTML string; `html(markup)` shows trusted markup (escape what is not yours);
+`legend(ctx)` is the key to the five origins. Figures: `pages._figure.figure`. Browser-side widgets:
+`pages._explorable.explorable` and `assets/js/kv.js`. A page's own styles: `assets/css/<slug>.css` (joined to the rest).
 
-Classes for own markup (assets/css): `kv-card` (a figure's frame), `kv-note` (small grey text), `kv-num` (tabular numbers),
-`kv-table`, `kv-q kv-k kv-v kv-c kv-s` (tensor colours), `kv-blk` with `is-used is-free is-shared is-idle is-evicted`.
+Classes for own markup: `kv-card` (a figure's frame), `kv-note` (small grey text), `kv-num` (tabular numbers), `kv-sr`
+(for screen readers only), `kv-table` (numbers to the right; `is-text` for words), `kv-q kv-k kv-v kv-c kv-s` (tensor
+fills; with `kv-tensor` a small label), `kv-blk` with `is-used is-free is-shared is-idle is-evicted`, `kv-button`.
+Colours are CSS variables, the same in light and dark: assets/css/kv-1-tokens.css.
 """
 
 from html import escape
@@ -30,7 +32,7 @@ from pages._page import Ctx
 
 __all__ = ["badge", "boundaries", "columns", "heading", "html", "legend", "prose", "question", "subheading"]
 
-_MATH = [
+_MATH: list[dict[str, str | bool]] = [
     {"left": "$$", "right": "$$", "display": True},
     {"left": "$", "right": "$", "display": False},
 ]

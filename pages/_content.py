@@ -1,7 +1,7 @@
 """Texts: flat JSON labels and Markdown sections, one pair of files a page and language. A missing text raises.
 
-A Markdown file is cut into sections by lines `<!-- name -->`. Inside a section, `[[measured]]` becomes the badge of that
-origin and `[words](page:cache-size)` a link to that page in the same language.
+A Markdown file is cut into sections by lines `<!-- name -->`. Inside a section, `[[measured]]` becomes the badge of
+that origin and `[words](page:cache-size)` a link to that page in the same language.
 """
 
 import json

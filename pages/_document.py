@@ -1,9 +1,9 @@
 """The HTML document of each page: our head, frame and language around Gradio's app.
 
-Gradio serves one document for all pages: in English, without a title or a frame, and its own strings follow the browser's
-language. This ASGI middleware rewrites it, per route: `<html lang>`, title, description, styles (so that the first paint is
-right), the contents. `navigator.language` is replaced before any script runs, because Gradio offers no other way to choose
-the language of its own strings by route.
+Gradio serves one document for all pages: in English, without a title or a frame, and its own strings follow the
+browser's language. This ASGI middleware rewrites it, per route: `<html lang>`, title, description, styles (so that the
+first paint is right), the contents. `navigator.language` is replaced before any script runs, because Gradio offers no
+other way to choose the language of its own strings by route.
 """
 
 import json
@@ -108,7 +108,7 @@ def _title(page: Page, lang: Lang) -> str:
     return f"{page.title.get(lang)} · {brand}" if page.slug else brand
 
 
-# The theme is known before the first paint: an address with ?__theme= wins, then the remembered choice, then the system's.
+# Known before the first paint: an address with ?__theme= wins, then the remembered choice, then the system's.
 _EARLY_HEAD = """(()=>{const d=document.documentElement;let t=new URL(location).searchParams.get('__theme');
 if(t!=='dark'&&t!=='light'){try{t=localStorage.getItem('kv-theme')}catch{t=null}}
 if(t!=='dark'&&t!=='light'){t=matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light'}
@@ -116,9 +116,9 @@ d.dataset.theme=t;d.classList.toggle('dark',t==='dark')})()"""
 _EARLY_BODY = "<script>document.body.classList.toggle('dark',document.documentElement.dataset.theme==='dark')</script>"
 # Inline: a browser asks for an icon again with every change of the address, and our controls change it all the time.
 _ICON = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7'"
-    " fill='%230b5a9c'/%3E%3Cg fill='%23fff'%3E%3Cpath d='M6 7h5v18H6z'/%3E%3Cpath d='M13.5 7h5v18h-5z' opacity='.75'/%3E"
-    "%3Cpath d='M21 7h5v11h-5z' opacity='.5'/%3E%3C/g%3E%3C/svg%3E"
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E"
+    "%3Crect width='32' height='32' rx='7' fill='%230b5a9c'/%3E%3Cg fill='%23fff'%3E%3Cpath d='M6 7h5v18H6z'/%3E"
+    "%3Cpath d='M13.5 7h5v18h-5z' opacity='.75'/%3E%3Cpath d='M21 7h5v11h-5z' opacity='.5'/%3E%3C/g%3E%3C/svg%3E"
 )
 
 

@@ -4,15 +4,16 @@
 
     // assets/js/cache-size.js
     KV.widgets["cache-size"] = function (root, props, kv) {
-      const c = kv.controls(root, [{ name: "tokens", kind: "range", label: kv.t("tokens"), min: 1, max: 131072, value: 4096,
-                                     scale: "log2", unit: kv.t("unit-tokens") }], draw);
+      const c = kv.controls(root, [{ name: "tokens", kind: "range", label: kv.t("tokens"), unit: kv.t("unit-tokens"),
+                                     min: 1, max: 131072, value: 4096, scale: "log2" }], draw);
       const out = root.appendChild(KV.el("output"));
       function draw(v) { out.textContent = KV.bytes(v.tokens * props.bytesPerToken); }
       draw(c.values);
     };
 
-The page's strings travel with it (`kv.t(key)`). An event may set new props: `gr.on(..., outputs=widget)` with a handler that
-returns a dict; the widget hears it through `kv.onProps(fn)`. Server functions are called as `await kv.server.name(argument)`.
+The page's strings travel with it (`kv.t(key)`). An event may set new props: `gr.on(..., outputs=widget)` with a handler
+that returns a dict; the widget hears it through `kv.onProps(fn)`. Server functions are called as
+`await kv.server.name(argument)`.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,9 @@
 """A Plotly figure drawn by our own copy of plotly.js: frames and zoom are kept, light and dark followed.
 
-    chart = figure(fig, alt=ctx.t("chart-alt"), description=ctx.t("chart-text"), height=320, lang=ctx.lang, elem_id="growth")
-    slider.input(update, slider, chart, show_progress="hidden", api_visibility="private")   # update returns as_value(fig)
+    chart = figure(fig, alt=ctx.t("alt"), description=ctx.t("text"), height=320, lang=ctx.lang, elem_id="growth")
+    slider.input(update, slider, chart, show_progress="hidden", api_visibility="private")  # update: as_value(fig)
 
-Colours may be written as CSS variables ("var(--q)", "var(--series-1)"); they are resolved in the page for light and dark.
+Colours may be written as CSS variables ("var(--q)", "var(--series-1)"); the page resolves them for light and dark.
 Axis titles with units are the author's. Frames get the explorer's own player (play, pause, step, scrub, keyboard).
 """
 
@@ -15,9 +15,10 @@ import plotly.graph_objects as go
 
 from explorer.text import Lang
 
-# A constant template: nothing of the figure passes through it, so no text in a figure can become code.
+# Constant: nothing of the figure passes through the template, so no text in a figure can become code.
 _TEMPLATE = (
-    '<figure class="kv-figure" role="group"><div class="kv-plot" data-renders="0"></div><figcaption></figcaption></figure>'
+    '<figure class="kv-figure" role="group"><div class="kv-plot" data-renders="0"></div>'
+    "<figcaption></figcaption></figure>"
 )
 _MOUNT = "KV.mountFigure(element, props, watch)"
 

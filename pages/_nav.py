@@ -20,7 +20,8 @@ def before(page: Page, pages: tuple[Page, ...], lang: Lang) -> str:
     return f"""<a class="kv-skip" href="{page.href(lang)}#kv-main">{_t(lang, "skip")}</a>
 <header class="kv-top"><a class="kv-brand" href="{pages[0].href(lang)}">{_t(lang, "brand")}</a>
 <div class="kv-tools">{_language_link(page, lang)}{_theme_button(lang)}{_menu_button(lang)}</div></header>
-<div class="kv-frame"><nav class="kv-toc" id="kv-toc" aria-label="{_t(lang, "contents")}">{_contents(page, pages, lang)}</nav>
+<div class="kv-frame">
+<nav class="kv-toc" id="kv-toc" aria-label="{_t(lang, "contents")}">{_contents(page, pages, lang)}</nav>
 <div class="kv-main" id="kv-main" tabindex="-1">"""
 
 

@@ -1,4 +1,4 @@
-"""Gradio's theme: its variables point at ours (assets/css/kv-0-tokens.css), so that there is one palette for everything."""
+"""Gradio's theme: its variables point at ours (assets/css/kv-1-tokens.css), so that there is one palette for all."""
 
 import gradio as gr
 

@@ -1,18 +1,12 @@
-"""A stand-in site for the frame's browser tests: `python tests/browser/frame_site.py PORT COUNT`.
+"""A stand-in site for the frame's browser tests: `python -m tests.browser.frame_site PORT COUNT`.
 
-Page 1 uses every part of the frame, with hostile text in the data; the others only make the site as large as it will be.
+Every page uses every part of the frame, with hostile text in the data; 16 pages are the size that the site will have.
 """
 
-import os
 import shutil
 import sys
 import tempfile
 from pathlib import Path
-
-os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT))
 
 import gradio as gr
 import plotly.graph_objects as go
@@ -24,7 +18,9 @@ from pages._figure import as_value, figure
 from pages._page import Ctx, Page
 from pages._site import build_site, launch_options
 
-HOSTILE = "${window.pwned=1}{{window}}</script><img src=x onerror=\"window.pwned=1\">`\\u{1F600}"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+HOSTILE = '${window.pwned=1}{{window}}</script><img src=x onerror="window.pwned=1">`\\u{1F600}'
 
 
 def lines(slope: float) -> go.Figure:
@@ -64,9 +60,7 @@ def build(ctx: Ctx) -> None:
         lines(3), alt=ctx.t("figure"), description=ctx.t("figure-text"), height=300, lang=ctx.lang, elem_id="chart"
     )
     slope.input(lambda k: as_value(lines(k)), slope, chart, show_progress="hidden", api_visibility="private")
-    figure(
-        moving(), alt=HOSTILE, description=ctx.t("frames-text"), height=260, lang=ctx.lang, elem_id="frames"
-    )
+    figure(moving(), alt=HOSTILE, description=ctx.t("frames-text"), height=260, lang=ctx.lang, elem_id="frames")
     again = gr.Button(ctx.t("again"), elem_id="again")
     again.click(lambda: {"perToken": 1, "hostile": HOSTILE + "2"}, None, widget, api_visibility="private")
     _blocks.html(f"<p id='value-template'>{_blocks.escape(HOSTILE)}</p>")

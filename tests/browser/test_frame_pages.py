@@ -8,7 +8,7 @@ from playwright.sync_api import Page as Tab
 from explorer.text import LANGUAGES, Lang
 from pages import PAGES
 from pages._page import HTML_LANG, Page
-from tests.browser.conftest import Visitor
+from tests.browser.watching import Visitor
 
 COLD_BYTES = 2_500_000
 EVERY_PAGE = [pytest.param(page, lang, id=f"{page.name}-{lang}") for page in PAGES for lang in LANGUAGES]
