@@ -76,7 +76,7 @@ def test_the_first_look(opened):
 def test_weights_sum_to_one_and_the_sum_is_the_models_output(opened):
     page = opened().page
     say(page, "My dog is brown, my cat is black, and my dog is")
-    status(page, "13 tokens")
+    status(page, "14 tokens")
     for layer, head, token in ((16, 0, 12), (3, 7, 5), (29, 8, 0)):
         page.locator("#attention input[type=range][data-control=layer]").fill(str(layer))
         page.locator(f"#attention label.kv-attn-head:has(input[value='{head}'])").click()
@@ -188,7 +188,7 @@ def test_a_very_long_paste(opened):
         ("I love 🎉 parties", "🎉"),
         ("مرحبا بالعالم", "م"),
         ("a\u0007b\u202ec", "␇"),
-        ("<img src=x onerror=window.hit=1> ${window.hit=1} {{x}}", "onerror"),
+        ("<img src=x onerror=window.hit=1> ${window.hit=1} {{x}}", "img"),
     ],
 )
 def test_any_text_is_data(opened, text, shows):
@@ -219,7 +219,7 @@ def test_prefill_and_decode(opened):
             assert now == ([13, 13] if step == "0" else [1, 13 + int(step)])
             assert total == [13 + int(step), sum(13 + i for i in range(int(step) + 1))]
         # A Query lives in the input of this step only; a token that was just sampled has no Key yet.
-        queries = steps.locator(".kv-attn-cell:visible .is-q.is-used").count() - 1  # one in the legend
+        queries = steps.locator(".kv-attn-cell:visible .is-q.is-used").count()
         assert queries == {"prefill": 13, "input": 1, "read": 1}.get(kind, 0)
         if kind in ("first", "sample"):
             last = steps.locator(".kv-attn-text > li:visible").last
@@ -247,16 +247,16 @@ def test_by_keyboard_alone(opened):
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("Red, green, blue. Red, green,")
     page.keyboard.press("Enter")
-    status(page, "9 tokens")
+    status(page, "10 tokens")
     page.locator("#attention .kv-attn-chips input:checked").focus()
     page.keyboard.press("ArrowLeft")
-    shown(page, "16.0.7")
+    shown(page, "16.0.8")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    shown(page, "17.0.7")
+    shown(page, "17.0.8")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    shown(page, "17.1.7")
+    shown(page, "17.1.8")
     page.locator(f"{STEPS} input[type=range]").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator(f"{STEPS} .kv-attn-steps").get_attribute("data-frame") == "prefill.0"

@@ -29,7 +29,7 @@ def ctx(lang):
 @pytest.fixture(scope="module")
 def bytewise():
     """A byte-level tokenizer without merges: one token a byte."""
-    vocab = {char: byte for char, byte in byte_alphabet().items()}
+    vocab = dict(byte_alphabet())
     inner = Tokenizer(models.BPE(vocab, []))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
