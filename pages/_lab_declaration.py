@@ -32,10 +32,29 @@ def anchor(name: str) -> str:
     return f"lab-{name}"
 
 
+def spreads(lab: type[Lab]) -> dict[str, tuple[str, str]]:
+    """Column -> the columns with its 20th and 80th percentile: as its chart says, or by name (`ratio`, `ratio_p20`)."""
+    names = {column.name for column in lab.columns}
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        for before_unit in (False, True):
+            low, high = (percentile(name, rank, before_unit=before_unit) for rank in (20, 80))
+            if {low, high} <= names:
+                found[name] = (low, high)
+    if lab.chart is not None:
+        found |= {name: (low, lab.chart.high[name]) for name, low in lab.chart.low.items() if name in lab.chart.high}
+    return found
+
+
+def percentile(name: str, rank: int, *, before_unit: bool = False) -> str:
+    """`ratio` -> `ratio_p20`; with its unit at the end, `engine_ms` -> `engine_p20_ms`."""
+    stem, sign, unit = name.rpartition("_")
+    return f"{stem}_p{rank}_{unit}" if before_unit and sign else f"{name}_p{rank}"
+
+
 def shown(lab: type[Lab]) -> list[Column]:
     """The columns that stand in the table: a column with a number's spread is shown beside that number instead."""
-    chart = lab.chart
-    beside = {*chart.low.values(), *chart.high.values()} if chart else set()
+    beside = {name for pair in spreads(lab).values() for name in pair}
     return [column for column in lab.columns if column.name not in beside]
 
 

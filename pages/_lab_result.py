@@ -7,7 +7,7 @@ from explorer.labs.base import Lab
 from explorer.measuring.record import Column, Record, Row
 from explorer.text import Lang
 from pages import _content
-from pages._lab_declaration import shown
+from pages._lab_declaration import percentile, shown, spreads
 
 STRINGS = "lab_panel"
 Strings = dict[str, str]
@@ -33,7 +33,7 @@ def ending(lab: Lab, record: Record, lang: Lang) -> dict[str, Any]:
     answer = lab.answer(record.summary) if record.summary else None
     return {
         "answer": None if answer is None else answer.get(lang),
-        "summary": [] if answer else [[name, cell(value, lang)] for name, value in record.summary.items()],
+        "summary": [] if answer else summary(type(lab), record.summary, lang),
         "provenance": provenance_line(record, lang),
         "facts": [[name, cell(value, lang)] for name, value in record.provenance.items()],
         "json": record.to_json(indent=2) + "\n",
@@ -56,11 +56,23 @@ def cell(value: Any, lang: Lang) -> str:
 
 def spread(lab: type[Lab], row: Row, name: str) -> str | None:
     """The range from the 20th to the 80th percentile of a cell's repeats, where the lab gives it."""
-    chart = lab.chart
-    if chart is None or name not in chart.low or name not in chart.high:
-        return None
-    low, high = row[chart.low[name]], row[chart.high[name]]
+    low, high = (row.get(other) for other in spreads(lab).get(name, ("", "")))
     return None if low is None or high is None else f"{cell(low, 'en')}–{cell(high, 'en')}"
+
+
+def summary(lab: type[Lab], values: dict[str, Any], lang: Lang) -> list[list[str]]:
+    """The summary's entries as name and value, with a column's title where one has that name and spreads beside."""
+    units = {column.name: "×" if column.unit == "x" else column.unit for column in lab.columns}
+    beside = {percentile(name, rank) for name in values for rank in (20, 80)}
+    lines = []
+    for name, value in values.items():
+        if name in beside:
+            continue
+        title = lab.column_titles[name].get(lang) if name in lab.column_titles else name
+        text = f"{cell(value, lang)} {units.get(name, '')}".strip()
+        low, high = values.get(percentile(name, 20)), values.get(percentile(name, 80))
+        lines.append([title, text if low is None or high is None else f"{text} ({cell(low, lang)}–{cell(high, lang)})"])
+    return lines
 
 
 def figure(lab: type[Lab], record: Record, lang: Lang) -> dict[str, Any] | None:
@@ -97,12 +109,13 @@ def _trace(lab: type[Lab], record: Record, name: str, lang: Lang) -> dict[str, A
     }
     if chart.kind == "line":
         trace["mode"] = "lines+markers"
-    if name in chart.low and name in chart.high:
+    if name in spreads(lab):
+        low, high = spreads(lab)[name]
         trace["error_y"] = {
             "type": "data",
             "symmetric": False,
-            "array": [_gap(row[chart.high[name]], row[name]) for row in rows],
-            "arrayminus": [_gap(row[name], row[chart.low[name]]) for row in rows],
+            "array": [_gap(row[high], row[name]) for row in rows],
+            "arrayminus": [_gap(row[name], row[low]) for row in rows],
         }
     return trace
 

@@ -47,7 +47,7 @@ KV.labResult = (lab, kv) => {
     element.classList.remove("is-old");
     table.hidden = false;
     const n = state.rows.length;
-    caption.textContent = t("caption", { title: lab.title, rows: t(n === 1 ? "rows.one" : "rows.many", { n }) });
+    caption.replaceChildren(el("span", { class: "kv-sr" }, `${lab.title} `), t(n === 1 ? "rows.one" : "rows.many", { n }));
     body.replaceChildren(...state.rows.map(row));
     figure.hidden = !state.figure;
     if (state.figure) draw(state.figure);

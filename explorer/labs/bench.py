@@ -100,7 +100,8 @@ class Bench:
         self.progress(0, 0, LOADING)
         model = runtime.get_model(self._model_name, dtype=dtype, device=str(self.device))
         self._ends_at += time.monotonic() - start
-        self.note(model=model.config.name, weights=model.files.weight_hash, weights_source=model.files.source)
+        files = model.files
+        self.note(model=model.config.name, weights=files.weight_hash, weights_detail=files.detail)
         self._join("dtype", model.dtype)
         self.check()
         return model

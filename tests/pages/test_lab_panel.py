@@ -2,6 +2,7 @@ import asyncio
 import json
 import time
 from contextlib import aclosing
+from typing import ClassVar
 
 import gradio as gr
 import pytest
@@ -16,7 +17,7 @@ from explorer.text import LANGUAGES, Text
 from pages import _content, _lab_job, _lab_panel
 from pages._lab_declaration import declaration, shown
 from pages._lab_panel import lab_panel
-from pages._lab_result import cell, ending, figure, provenance_line, result
+from pages._lab_result import cell, ending, figure, provenance_line, result, spread, summary
 from pages._page import Ctx, Page
 from tests.explorer.labs.toy import ToyLab
 
@@ -307,6 +308,23 @@ def test_bars_are_named_and_keep_their_order():
     lab, record = made(Chart(x="n", y=("a_ms",), kind="bar"), [{"n": "b", "a_ms": 1}, {"n": "a", "a_ms": 2}])
     (trace,) = figure(lab, record, "en")["data"]
     assert (trace["type"], trace["x"], trace["y"]) == ("bar", ["b", "a"], [1, 2])
+
+
+def test_spreads_are_found_by_name_too():
+    class Named(ToyLab):
+        chart = None
+        columns = tuple(
+            Column(name, "x", Origin.MEASURED)
+            for name in ("ratio", "ratio_p20", "ratio_p80", "a_ms", "a_p20_ms", "a_p80_ms", "lonely_p20", "p20")
+        )
+        column_titles: ClassVar = {"ratio": Text("Ratio", "倍数")}
+
+    assert [column.name for column in shown(Named)] == ["ratio", "a_ms", "lonely_p20", "p20"]
+    assert spread(Named, {"ratio_p20": 1.5, "ratio_p80": 2.5}, "ratio") == "1.5–2.5"
+    assert spread(Named, {"a_p20_ms": 1.0, "a_p80_ms": None}, "a_ms") is None
+    assert spread(Named, {}, "p20") is None
+    values = {"ratio": 2.0, "ratio_p20": 1.5, "ratio_p80": 2.5, "equal": True}
+    assert summary(Named, values, "zh") == [["倍数", "2 × (1.5–2.5)"], ["equal", "是"]]
 
 
 def test_no_chart_or_no_row_no_figure():
