@@ -8,6 +8,7 @@ other way to choose the language of its own strings by route.
 
 import json
 import re
+from collections.abc import Callable
 from html import escape
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +24,7 @@ _OPEN_HTML = re.compile(r"<html\b[^>]*>")
 _FOREIGN = re.compile(r'<meta\s+(?:property="og:|name="twitter:)[^>]*?/?>|<link rel="manifest"[^>]*>|<base\b[^>]*>')
 _CLOSE_HEAD = re.compile(r"</head>")
 _OPEN_BODY = re.compile(r"<body\b[^>]*>")
+_PAGE_LIKE = re.compile(r"^/[^/.]+/?$")
 _APP = re.compile(r"(<gradio-app\b.*?</gradio-app>)", re.DOTALL)
 
 
@@ -37,24 +39,27 @@ class Documents:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and rewrite the answer if it is one of our documents."""
-        found = self.routes.get(_assets.route_path(scope)) if scope["type"] == "http" else None
-        if found is None or scope["method"] != "GET":
-            await self.app(scope, receive, send)
-            return
-        await self.app(scope, receive, _Rewriter(send, self.pages, *found))
+        """Pass the request on, and rewrite the answer if it is a document of ours or a page that does not exist."""
+        if scope["type"] == "http" and scope["method"] == "GET":
+            path = _assets.route_path(scope)
+            if found := self.routes.get(path):
+                send = _Rewriter(send, 200, "text/html", lambda html: rewrite(html, found[0], self.pages, found[1]))
+            elif _PAGE_LIKE.match(path) and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
+                lang: Lang = "zh" if path.startswith("/zh-") else "en"
+                send = _Rewriter(send, 404, "application/json", lambda _: missing(self.pages[0], lang))
+        await self.app(scope, receive, send)
 
 
 class _Rewriter:
-    """Holds an HTML answer back until it is complete, then sends it rewritten."""
+    """Holds an answer of the given status and type back until it is complete, then sends it rewritten as HTML."""
 
-    def __init__(self, send: Send, pages: tuple[Page, ...], page: Page, lang: Lang):
-        self.send, self.pages, self.page, self.lang = send, pages, page, lang
+    def __init__(self, send: Send, status: int, kind: str, make: Callable[[str], str]):
+        self.send, self.status, self.kind, self.make = send, status, kind, make
         self.start: Message | None = None
         self.body = b""
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_html(message):
+        if message["type"] == "http.response.start" and self._wanted(message):
             self.start = message
         elif self.start is None:
             await self.send(message)
@@ -63,10 +68,16 @@ class _Rewriter:
             if not message.get("more_body"):
                 await self._finish(self.start)
 
+    def _wanted(self, start: Message) -> bool:
+        headers = {key.lower(): value for key, value in start["headers"]}
+        return start["status"] == self.status and headers.get(b"content-type", b"").startswith(self.kind.encode())
+
     async def _finish(self, start: Message) -> None:
-        body = rewrite(self.body.decode(), self.page, self.pages, self.lang).encode()
-        headers = [(key, value) for key, value in start["headers"] if key.lower() != b"content-length"]
+        body = self.make(self.body.decode()).encode()
+        replaced = (b"content-length", b"content-type")
+        headers = [(key, value) for key, value in start["headers"] if key.lower() not in replaced]
         headers += [
+            (b"content-type", b"text/html; charset=utf-8"),
             (b"content-length", str(len(body)).encode()),
             (b"x-content-type-options", b"nosniff"),
             (b"referrer-policy", b"same-origin"),
@@ -75,9 +86,14 @@ class _Rewriter:
         await self.send({"type": "http.response.body", "body": body})
 
 
-def _is_html(start: Message) -> bool:
-    headers = {key.lower(): value for key, value in start["headers"]}
-    return start["status"] == 200 and headers.get(b"content-type", b"").startswith(b"text/html")
+def missing(home: Page, lang: Lang) -> str:
+    """The document for an address that no page has."""
+    title, text, back = (escape(_content.label("frame", lang, f"missing.{key}")) for key in ("title", "text", "back"))
+    return f"""<!doctype html><html lang="{HTML_LANG[lang]}"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="{_ICON}">
+<script>{_EARLY_HEAD}</script><link rel="stylesheet" href="{_assets.get("kv.css").href}"></head>
+<body><main class="kv-main kv-missing"><h1>{title}</h1><p>{text}</p><p><a href="{home.href(lang)}">{back}</a></p></main>
+</body></html>"""
 
 
 def rewrite(html: str, page: Page, pages: tuple[Page, ...], lang: Lang) -> str:
@@ -91,7 +107,7 @@ def rewrite(html: str, page: Page, pages: tuple[Page, ...], lang: Lang) -> str:
     html = _once(_OPEN_HTML, html, f'<html lang="{HTML_LANG[lang]}">')
     html = _once(re.compile(r'<meta charset="utf-8"\s*/?>'), html, '<meta charset="utf-8">' + _head(page, lang, title))
     html = _once(_CLOSE_HEAD, html, f'<link rel="stylesheet" href="{_assets.get("kv.css").href}"></head>')
-    html = _once(_OPEN_BODY, html, f"<body>{_EARLY_BODY}{_nav.before(page, pages, lang)}")
+    html = _once(_OPEN_BODY, html, f"<body>{_EARLY_BODY}{_nav.before(page, pages, lang)}{_noscript(lang)}")
     return _once(_APP, html, None, _nav.after(page, pages, lang))
 
 
@@ -101,6 +117,10 @@ def _once(pattern: re.Pattern[str], html: str, new: str | None, behind: str = ""
         raise ValueError(f"{len(found)} places for {pattern.pattern!r} in Gradio's document, expected 1")
     place = found[0]
     return html[: place.start()] + (place[0] if new is None else new) + behind + html[place.end() :]
+
+
+def _noscript(lang: Lang) -> str:
+    return f"<noscript><p>{escape(_content.label('frame', lang, 'noscript'))}</p></noscript>"
 
 
 def _title(page: Page, lang: Lang) -> str:

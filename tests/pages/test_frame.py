@@ -131,7 +131,7 @@ def test_sections_badges_and_links() -> None:
 
 @pytest.mark.parametrize(("slug", "part"), [("Two", 1), ("a/b", 1), ("zh-a", 1), ("home", 1), ("_a", 1), ("a", 7)])
 def test_a_page_with_a_wrong_address_is_refused(slug: str, part: int) -> None:
-    with pytest.raises(ValueError, match="slug|part"):
+    with pytest.raises(ValueError, match=r"slug|part"):
         Page(slug, 1, part, Text("x", "x"), heading)
 
 

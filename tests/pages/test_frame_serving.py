@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def ask(
-    middleware: Any, path: str, method: str = "GET", root_path: str = "", accept: str = "br, gzip"
+    middleware: Any,
+    path: str,
+    method: str = "GET",
+    root_path: str = "",
+    accept: str = "br, gzip",
+    extra: Sequence[tuple[bytes, bytes]] = (),
 ) -> list[Message]:
     scope = {
         "type": "http",
         "method": method,
         "path": root_path + path,
         "root_path": root_path,
-        "headers": [(b"accept-encoding", accept.encode())],
+        "headers": [(b"accept-encoding", accept.encode()), *extra],
     }
     sent: list[Message] = []
 
@@ -127,6 +133,22 @@ def test_everything_else_passes_untouched(path: str, method: str, how: dict[str,
     sent = ask(Documents(document(**how), PAGES), path, method)
     assert b"kv-main" not in b"".join(message.get("body", b"") for message in sent)
     assert len(sent) == 3
+
+
+def test_an_address_without_a_page_has_a_document_of_its_own() -> None:
+    site = Documents(document(kind="application/json", status=404), PAGES)
+    html = [(b"accept", b"text/html,*/*")]
+    for path, word in (
+        ("/nothing", "There is no such page"),
+        ("/zh-nothing", "没有这一页"),
+        ("/a%22><script>", "There is"),
+    ):
+        sent = ask(site, path, extra=html)
+        assert sent[0]["status"] == 404 and headers(sent)["content-type"].startswith("text/html")
+        assert word in sent[1]["body"].decode() and b"a%22" not in sent[1]["body"]
+    for path in ("/gradio_api/nothing", "/x.js"):
+        assert b"kv-main" not in ask(site, path, extra=html)[1]["body"]
+    assert headers(ask(site, "/nothing"))["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize(
