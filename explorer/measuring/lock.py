@@ -79,7 +79,7 @@ class DeviceLock:
                 return False
             if self._holder is None and self._lock_file():
                 self._holder = weakref.ref(ticket)
-            return self._holder is not None
+            return self._holds(ticket)
 
     def _leave(self, ticket: "Ticket") -> None:
         with self._mutex:

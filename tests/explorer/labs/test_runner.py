@@ -172,6 +172,8 @@ def test_nothing_is_left_in_memory(ending):
         def run(self, bench):
             tensor = torch.zeros(1 << 20)
             left.append(weakref.ref(tensor))
+            in_a_cycle: dict = {"tensor": tensor}
+            in_a_cycle["itself"] = in_a_cycle
             for row in super().run(bench):
                 yield row
                 assert tensor is not None
