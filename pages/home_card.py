@@ -75,7 +75,7 @@ def _model_rows(model: Any, lang: Lang) -> list[tuple[str, str]]:
     counted = escape(_t(lang, "card.counted"))
     values = (
         f"{escape(files.name)}, {escape(model.dtype)}",
-        f"{escape(_t(lang, f'card.source.{files.source}'))}: {escape(files.detail)}",
+        escape(_t(lang, f"card.source.{files.source}").format(detail=files.detail)),
         f"<code>{escape(files.weight_hash)}</code>",
         f'{escape(size)} {badge(Origin.MEASURED, lang)} <span class="kv-note">{counted}</span>',
     )
