@@ -9,6 +9,8 @@ from explorer.specs.units import count
 from pages._badge import MEANINGS, badge
 from pages._page import Ctx
 
+BF16_BYTES = 2
+
 
 def origins_table(ctx: Ctx) -> str:
     """A table of the five: mark, meaning, example."""
@@ -33,7 +35,7 @@ def _computed_example() -> dict[str, object]:
     model = model_named("smollm2-135m")
     layer = model.layers[0]
     assert isinstance(layer, FullAttention), "the example shows the formula of plain attention"
-    per_token = sum(each.growing_bytes_per_token(2) for each in model.layers)
+    per_token = sum(each.bytes_at(1, BF16_BYTES) for each in model.layers)
     return {
         "title": model.title,
         "layers": len(model.layers),
