@@ -14,8 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Build the pages, serve them, then load the model in the background."""
     options = _options(arguments)
     _check_packages()
-    if options.port is not None:
-        _check_port(options.host, options.port)
+    _check_address(options.host, options.port or 0)
+    _reach_itself_directly(options.host)
     # Read by Gradio while it is imported; without it the server itself calls other hosts.
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     from pages import PAGES
@@ -65,7 +65,8 @@ def _check_packages() -> None:
     _refuse("the package 'kernels' is installed and clashes with this project's folder: run pip uninstall kernels")
 
 
-def _check_port(host: str, port: int) -> None:
+def _check_address(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened on; port 0 is any."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -74,7 +75,14 @@ def _check_port(host: str, port: int) -> None:
     except socket.gaierror:
         _refuse(f"--host {host[:60]}: no such address here; 127.0.0.1 serves this machine, 0.0.0.0 the network")
     except OSError as error:
-        _refuse(f"port {port} at {host[:60]} cannot be used ({error.strerror}); name another with --port")
+        _refuse(f"{host[:60]}, port {port or 'any'} cannot be used ({error.strerror}); name another with --port")
+
+
+def _reach_itself_directly(host: str) -> None:
+    """Keep the server's own start-up check away from a proxy that the environment names: it would fail there."""
+    for name in ("no_proxy", "NO_PROXY"):
+        known = [os.environ[name]] if os.environ.get(name) else []
+        os.environ[name] = ",".join([*known, "127.0.0.1", "localhost", host])
 
 
 def _preload() -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,8 @@ def test_an_address_without_a_page_has_a_document_of_its_own() -> None:
         (["--port", "eighty"], "1 to 65535"),
         (["--port"], "expected one argument"),
         (["--prot", "1"], "unrecognized"),
-        (["--port", "7939", "--host", "no.such.host.invalid"], "127.0.0.1"),
+        (["--host", "no.such.host.invalid"], "127.0.0.1"),
+        (["--host", "192.0.2.1"], "cannot be used"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_exit_code_2(
@@ -180,6 +182,17 @@ def test_a_port_in_use_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
             app.main(["--port", str(taken.getsockname()[1])])
     told = capsys.readouterr().err
     assert stopped.value.code == 2 and "cannot be used" in told and told.count("\n") == 1
+
+
+def test_a_proxy_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:9")
+    monkeypatch.setenv("no_proxy", "intranet.example")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert not urllib.request.proxy_bypass("127.0.0.1")
+    app._reach_itself_directly("192.168.7.7")
+    for host in ("127.0.0.1", "localhost", "192.168.7.7", "intranet.example"):
+        assert urllib.request.proxy_bypass(host)
+    assert not urllib.request.proxy_bypass("huggingface.co")
 
 
 def test_the_package_kernels_is_refused_in_one_line(tmp_path: Path) -> None:
