@@ -56,10 +56,11 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
   }
 
   // A run: the page makes its id, so that only this page can stop it.
-  let run = null, watchdog = null;
+  let run = null, watchdog = null, rows = 0;
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
   function start() {
     run = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    rows = 0;
     error.textContent = "";
     say(t("phase.starting"));
     busy(true);
@@ -73,7 +74,7 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
     const stopped = await kv.server.end_run(run).catch(() => false);
     if (!stopped && run) { // it had not begun: take it out of the queue
       kv.trigger("stop");
-      finish(t("phase.stopped"));
+      finish(t(rows ? "phase.stopped-rows" : "phase.stopped"));
     }
   }
   function busy(yes) {
@@ -112,7 +113,8 @@ KV.widgets["lab-panel"] = async function (root, props, kv) {
   kv.onProps((state) => {
     if (!run || !state || (state.run !== run && state.phase !== "refused")) return;
     alive();
-    if (state.rows && state.rows.length) result.show(state);
+    rows = state.rows.length;
+    if (rows) result.show(state);
     if (state.phase === "running" && state.total) bar.value = state.done / state.total;
     if (["done", "stopped", "failed"].includes(state.phase)) finish(state.text, state.error || "");
     else if (state.phase === "refused") finish(t("phase.failed"), state.error);

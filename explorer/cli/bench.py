@@ -6,7 +6,7 @@ from typing import Any
 
 from explorer.benchmarks import SUITE, Benchmark
 from explorer.cli.output import progress, result, result_json, table, writable, write
-from explorer.cli.running import follow, lab_of
+from explorer.cli.running import follow, have_weights, lab_of
 from explorer.errors import ExplorerError
 from explorer.measuring.record import Record
 
@@ -26,6 +26,7 @@ def run(chosen: argparse.Namespace) -> int:
     from explorer.measuring.device import pick_device
 
     writable(chosen.record)
+    have_weights(chosen.model)
     kind = pick_device().type
     if kind == "cpu":
         progress("no GPU here: the lines that run on a CPU are run")

@@ -4,7 +4,7 @@ import argparse
 import json
 
 from explorer.cli.output import facts, progress, result, result_json, table, writable, write
-from explorer.cli.running import follow, lab_of, settings_of
+from explorer.cli.running import follow, have_weights, lab_of, settings_of
 from explorer.measuring.record import Record
 from explorer.params import Param, ParamSpec, coerce
 from explorer.text import Text
@@ -29,6 +29,7 @@ def run(chosen: argparse.Namespace) -> int:
     lab = lab_of(chosen.lab, settings_of(chosen.set))
     deadline_s = coerce(DEADLINE, chosen.deadline)
     writable(chosen.csv, chosen.out)
+    have_weights(chosen.model)
 
     def save(record: Record) -> None:
         if chosen.out:

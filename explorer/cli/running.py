@@ -47,6 +47,19 @@ def settings_of(words: Sequence[str]) -> dict[str, str]:
     return settings
 
 
+def have_weights(model: str | None) -> None:
+    """Find or fetch a model before anything is measured, so that a wrong name is found out first.
+
+    Raises:
+        ExplorerError: it is no model, or cannot be had.
+    """
+    if model is not None:
+        from explorer.cli.fetch import Teller
+        from explorer.weights import resolve
+
+        resolve(model, progress=Teller())
+
+
 def follow(lab: Lab, keep: Callable[[Record], None] | None = None, **how: Any) -> Record:
     """Run a lab to its end, telling what happens on stderr.
 

@@ -171,6 +171,17 @@ def test_leaving_frees_the_device_at_once(phase):
     asyncio.run(story())
 
 
+def test_the_plain_generator_for_zero_gpu():
+    states = list(_lab_job.measure_on_zero_gpu("toy-sum", sent(rows=2), "en", 20.0))
+    assert states[-1]["phase"] == "done" and len(states[-1]["rows"]) == 2
+    (refused,) = _lab_job.measure_on_zero_gpu("toy-sum", sent(rows=-1), "zh", 20.0)
+    assert refused["phase"] == "refused"
+    failed = list(_lab_job.measure_on_zero_gpu("toy-sum", sent(mode="fault"), "en", 20.0))[-1]
+    assert failed["phase"] == "failed" and "KeyError" in failed["error"]
+    assert _lab_job._wanted_s("toy-sum", sent(rows=10, pause_s=1), "en", 120.0) == 35
+    assert _lab_job._wanted_s("toy-sum", sent(rows=500, pause_s=1), "en", 120.0) == 120
+
+
 def test_one_run_a_session_and_a_polite_queue():
     async def story():
         a = _lab_job.measure("toy-sum", sent(rows=1, pause_s=0.6), "a", "en", 30)
