@@ -23,7 +23,7 @@ from pages.attention_reading import Reading, check_text, read
 if TYPE_CHECKING:
     from explorer.engine.runtime import Status
 
-KEPT = 24
+KEPT_TOKENS = 1024  # about 180 KB each, so 190 MB at most
 MOST_WAITING = 64
 PATIENCE_S = 1.5
 GIVE_WAY_S = 3.0
@@ -99,12 +99,16 @@ class Desk:
                 reading = self._read(text)
             with self._mutex:
                 self._kept[text] = reading
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
+                self._drop_the_oldest()
             return reading
         finally:
             with self._mutex:
                 self._pending.pop(text, None)
+
+    def _drop_the_oldest(self) -> None:
+        tokens = sum(len(reading.prompt) for reading in self._kept.values())
+        while tokens > KEPT_TOKENS:
+            tokens -= len(self._kept.popitem(last=False)[1].prompt)
 
 
 class _Device:

@@ -75,7 +75,7 @@ KV.attentionLookup = (root, kv, onKey) => {
   };
   // The chosen Key comes into view inside the table; the page itself stays where it is.
   const reveal = (row) => {
-    const top = table.tHead.offsetHeight, low = row.offsetTop - top, high = row.offsetTop + row.offsetHeight - scroll.clientHeight;
+    const top = table.tHead.offsetHeight, low = row.offsetTop - top, high = row.offsetTop + row.offsetHeight + 4 - scroll.clientHeight;
     if (scroll.scrollTop > low) scroll.scrollTop = low;
     else if (scroll.scrollTop < high) scroll.scrollTop = high;
   };

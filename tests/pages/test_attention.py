@@ -5,6 +5,7 @@ import json
 import re
 import threading
 import time
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -100,13 +101,20 @@ def ready(monkeypatch):
     monkeypatch.setattr(lock, "_SHARED", [lock.DeviceLock()])
 
 
+@dataclass(frozen=True)
+class Read:
+    """A stand-in for a reading: the text, and one token a character."""
+
+    prompt: str
+
+
 def test_each_sentence_is_read_once(ready):
     read_texts = []
 
     def reader(text):
         time.sleep(0.05)
         read_texts.append(text)
-        return f"<{text}>"
+        return Read(text)
 
     desk, got = Desk(reader), []
     askers = [threading.Thread(target=lambda: got.append(desk.ask("one", patience_s=5))) for _ in range(8)]
@@ -114,25 +122,25 @@ def test_each_sentence_is_read_once(ready):
         asker.start()
     for asker in askers:
         asker.join()
-    assert got == ["<one>"] * 8 and read_texts == ["one"]
-    assert desk.ask("one") == "<one>" and read_texts == ["one"]
+    assert got == [Read("one")] * 8 and read_texts == ["one"]
+    assert desk.ask("one") == Read("one") and read_texts == ["one"]
 
 
 def test_only_the_last_sentences_are_kept(ready, monkeypatch):
-    monkeypatch.setattr(attention_desk, "KEPT", 2)
+    monkeypatch.setattr(attention_desk, "KEPT_TOKENS", 5)
     read_texts = []
-    desk = Desk(lambda text: read_texts.append(text) or text)
-    for text in ("a", "b", "a", "c", "a", "b"):
-        assert desk.ask(text, patience_s=5) == text
-    assert read_texts == ["a", "b", "c", "b"]
+    desk = Desk(lambda text: read_texts.append(text) or Read(text))
+    for text in ("aa", "bb", "aa", "cc", "aa", "bb"):
+        assert desk.ask(text, patience_s=5) == Read(text)
+    assert read_texts == ["aa", "bb", "cc", "bb"]
 
 
 def test_a_slow_sentence_is_waited_for_and_comes(ready):
     go = threading.Event()
-    desk = Desk(lambda text: go.wait(5) and text)
+    desk = Desk(lambda text: go.wait(5) and Read(text))
     assert desk.ask("slow", patience_s=0.05) == Waiting(attention_desk.BUSY)
     go.set()
-    assert desk.ask("slow", patience_s=5) == "slow"
+    assert desk.ask("slow", patience_s=5) == Read("slow")
 
 
 def test_a_failure_is_told_and_not_kept(ready):
@@ -152,7 +160,7 @@ def test_a_failure_is_told_and_not_kept(ready):
 def test_the_waiting_line_has_an_end(ready, monkeypatch):
     monkeypatch.setattr(attention_desk, "MOST_WAITING", 2)
     go = threading.Event()
-    desk = Desk(lambda text: go.wait(5))
+    desk = Desk(lambda text: go.wait(5) and Read(text))
     for text in ("a", "b"):
         desk.ask(text, patience_s=0.01)
     with pytest.raises(ResourceError, match="Too many"):
@@ -165,7 +173,7 @@ def test_a_measurement_is_given_way_to_but_not_for_ever(ready, monkeypatch):
     measurement = lock.device_lock().take()
     assert measurement.try_acquire()
     start = time.monotonic()
-    assert Desk(lambda text: text).ask("x", patience_s=5) == "x"
+    assert Desk(Read).ask("x", patience_s=5) == Read("x")
     assert time.monotonic() - start >= 0.2
     assert measurement.held and lock.device_lock().jobs() == 1
     measurement.leave()
@@ -173,7 +181,7 @@ def test_a_measurement_is_given_way_to_but_not_for_ever(ready, monkeypatch):
 
 def test_the_device_is_held_while_a_sentence_is_read(ready):
     held = []
-    Desk(lambda text: held.append(lock.device_lock().jobs())).ask("x", patience_s=5)
+    Desk(lambda text: held.append(lock.device_lock().jobs()) or Read(text)).ask("x", patience_s=5)
     assert held == [1] and lock.device_lock().jobs() == 0
 
 
@@ -183,7 +191,7 @@ def test_the_model_is_waited_for(monkeypatch):
 
     def ask(state, again=False, **more):
         monkeypatch.setattr(runtime, "status", lambda: runtime.Status(state, Text("it says", "它说"), **more))
-        return Desk(lambda text: text).ask("a sentence", again=again)
+        return Desk(Read).ask("a sentence", again=again)
 
     assert isinstance(ask("idle"), Waiting) and started == [1]
     assert "50 %" in ask("loading", done_bytes=50, total_bytes=100).text.zh and started == [1]
