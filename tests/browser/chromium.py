@@ -73,7 +73,9 @@ def _is_debian() -> bool:
 def _from_debian() -> None:
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-q"], check=True, env=quiet)
-    subprocess.run(["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium"], check=True, env=quiet)
+    # Without recommended packages no font comes along, and pages without letters have the wrong sizes.
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium", "fonts-liberation"]
+    subprocess.run(install, check=True, env=quiet)
 
 
 def _from_playwright() -> None:
