@@ -73,7 +73,7 @@ def build(owner: type[T], values: Mapping[str, Any]) -> T:
     for name in values:
         if name not in known:
             have = ", ".join(known) or "-"
-            raise InputError(f"no parameter {name!r}; there are: {have}", f"没有参数 {name!r};可用:{have}")
+            raise InputError(f"no parameter {name!r}; there are: {have}", f"没有参数 {name!r}；可用：{have}")
     return owner(**{name: coerce(known[name], value) for name, value in values.items()})
 
 
@@ -93,7 +93,7 @@ def coerce(spec: ParamSpec, value: Any) -> Any:
     rule = spec.param
     if rule.choices and typed not in rule.choices:
         raise _wrong(
-            spec, value, "one of " + ", ".join(map(str, rule.choices)), "以下之一:" + ", ".join(map(str, rule.choices))
+            spec, value, "one of " + ", ".join(map(str, rule.choices)), "以下之一：" + ", ".join(map(str, rule.choices))
         )
     if rule.max_length is not None and not 1 <= len(str(typed)) <= rule.max_length:
         raise _wrong(
@@ -139,7 +139,7 @@ def _boolean(value: Any) -> bool:
 
 def _wrong(spec: ParamSpec, value: Any, right: str, right_zh: str) -> InputError:
     shown = value if len(str(value)) <= 60 else str(value)[:57] + "..."
-    return InputError(f"{spec.name}={shown}: expected {right}", f"{spec.name}={shown}:应为{right_zh}")
+    return InputError(f"{spec.name}={shown}: expected {right}", f"{spec.name}={shown}：应为{right_zh}")
 
 
 def _number(value: float | None) -> str:

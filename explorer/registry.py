@@ -46,7 +46,7 @@ class Registry(Generic[T]):
         if name not in self._items:
             known = ", ".join(self.names())
             raise InputError(
-                f"no {self.kind} {name!r}; there are: {known}", f"没有名为 {name!r} 的 {self.kind};可用:{known}"
+                f"no {self.kind} {name!r}; there are: {known}", f"没有名为 {name!r} 的 {self.kind}；可用：{known}"
             )
         return self._items[name]
 

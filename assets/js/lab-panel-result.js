@@ -26,9 +26,6 @@ KV.labResult = (lab, kv) => {
     empty, old, figure, table, answer, sources, files);
   let contents = {};
 
-  const sized = new ResizeObserver(() => window.KV_PLOTLY && host._fullLayout && host.offsetWidth && window.KV_PLOTLY.Plots.resize(host));
-  sized.observe(host);
-
   // The Record exactly as the server wrote it; made into a file in the page, so there is no address and nothing to keep.
   function download(kind, type) {
     const url = URL.createObjectURL(new Blob([contents[kind]], { type: `${type};charset=utf-8` }));

@@ -15,7 +15,7 @@ HEADINGS = ("lab", "settings", "number", "value", "p20", "p80", "bar", "met", "a
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller runs, about a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller runs")
     parser.add_argument("--record", metavar="FILE", help="write all Records as a JSON list")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line of stdout")
     parser.add_argument("--model", metavar="M", help="a Hub id or a local folder (default: the default model)")

@@ -50,7 +50,7 @@ def examine() -> dict[str, Any]:
         "zero_gpu_space": gpu.ZERO_GPU,
         "triton": _triton(versions["triton"], device["device_kind"]),
         "weights": _weights(),
-        "labs": LABS.names(),
+        "labs": LABS.names() if versions["torch"] else [],
         "will_run": _will_run(device["device_kind"]),
         "problems": problems,
     }
