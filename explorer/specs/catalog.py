@@ -2,6 +2,8 @@
 
 import difflib
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,16 +29,20 @@ def devices() -> dict[str, DeviceSpec]:
     return {name: _device(name, entry) for name, entry in _read("devices.json").items()}
 
 
-def model_named(name: str) -> ModelSpec:
+def model_named(name: str, switches: Iterable[str] = ()) -> ModelSpec:
     """The catalogue's model called `name`; a Hub id ("Qwen/Qwen3-4B") that the catalogue is made from will do as well.
 
+    Args:
+        name: in any case.
+        switches: assumptions to turn to their other side.
+
     Raises:
-        InputError: there is none; with the nearest names.
+        InputError: there is none; with the nearest names. Or it has no such switch.
     """
-    wanted = name.strip().lower()
+    wanted, chosen = name.strip().lower(), frozenset(switches)
     found = models().get(wanted) or _by_hub_id().get(wanted)
     if found is not None:
-        return found
+        return _model(found.name, _read("models.json")[found.name], chosen) if chosen else found
     near = difflib.get_close_matches(wanted[:100], models(), n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(models())}"
     hint_zh = f"是否指 {near[0]}？" if near else f"可用：{'、'.join(models())}"
@@ -61,20 +67,14 @@ def _by_hub_id() -> dict[str, ModelSpec]:
     return {entry["hub_id"].lower(): models()[name] for name, entry in _read("models.json").items()}
 
 
-def _model(name: str, entry: dict[str, Any]) -> ModelSpec:
-    spec = from_config(entry["config"], name)
-    return ModelSpec(
-        name=name,
-        layers=spec.layers,
-        num_heads=spec.num_heads,
-        hidden_size=spec.hidden_size,
-        max_positions=spec.max_positions,
+def _model(name: str, entry: dict[str, Any], switches: Iterable[str] = ()) -> ModelSpec:
+    return replace(
+        from_config(entry["config"], name, switches),
         weight_params=entry["weight_params"],
         title=entry["title"],
         source=entry["source"],
         date=entry["date"],
         verified=Text(**entry["verified"]),
-        assumptions=spec.assumptions,
     )
 
 

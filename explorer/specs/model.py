@@ -7,6 +7,23 @@ from explorer.text import Text
 
 
 @dataclass(frozen=True)
+class Switch:
+    """An assumption that has two sides, on each of which a printed figure may rest.
+
+    Attributes:
+        name: "k-eq-v-stored-once".
+        off: what is assumed by itself.
+        on: what is assumed if it is switched.
+        chosen: whether it is switched in this spec.
+    """
+
+    name: str
+    off: Text
+    on: Text
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
 class ModelSpec:
     """What a model keeps and how large it is.
 
@@ -22,6 +39,9 @@ class ModelSpec:
         date: when the source was published, "YYYY-MM-DD" or "YYYY-MM"; "" for a reader's own file.
         verified: what has been checked about the numbers; None for a reader's own file.
         assumptions: what had to be assumed to read the config.
+        mtp_layers: what the checkpoint's multi-token-prediction layers keep; they run only where drafting is on.
+        switches: assumptions that `from_config` can turn to their other side.
+        model_type: the family whose reader made this; "" for one that was put together by hand.
     """
 
     name: str
@@ -35,6 +55,9 @@ class ModelSpec:
     date: str = ""
     verified: Text | None = None
     assumptions: tuple[Text, ...] = ()
+    mtp_layers: tuple[LayerKind, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    model_type: str = ""
 
     def weight_bytes(self, bits_per_weight: int = 16) -> int | None:
         """Bytes of the weights at `bits_per_weight` (scales of a quantised format not counted), None if not known."""

@@ -71,12 +71,12 @@ def test_dtypes_scale_it(dtype, factor):
     assert any("scale" in line.en for line in estimate.assumptions) == (factor == 0.5)
 
 
-def test_ledger_sums_by_runs_of_like_layers():
+def test_ledger_sums_by_equal_layers():
     wide, narrow = FullAttention(8, 128, 128), FullAttention(1, 64, 32)
     spec = ModelSpec("mixed", (wide,) * 3 + (narrow,) * 2 + (wide,), 8, 1024)
     estimate = cache_bytes(spec, 10, 2)
-    assert [(row.first_layer, row.num_layers) for row in estimate.ledger] == [(0, 3), (3, 2), (5, 1)]
-    assert [row.bytes_per_token_growing for row in estimate.ledger] == [3 * 4_096, 2 * 192, 4_096]
+    assert [row.layers for row in estimate.ledger] == [(0, 1, 2, 5), (3, 4)]
+    assert [row.bytes_per_token_growing for row in estimate.ledger] == [4 * 4_096, 2 * 192]
     assert estimate.total_bytes == 2 * 10 * (4 * 4_096 + 2 * 192) == sum(row.total_bytes for row in estimate.ledger)
     assert estimate.read_bytes == estimate.total_bytes
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from explorer.errors import InputError
-from explorer.estimators.report import report, text
+from explorer.estimators.report import Options, report
+from explorer.estimators.report_text import text
 
 KEYS = {
     "total_bytes",
@@ -36,7 +37,7 @@ def test_llama_3_1_8b_by_hand():
 
 
 def test_text_says_both_units():
-    lines = text(report("llama-2-7b", 131_072, 1, "bf16")).splitlines()
+    lines = text(report("llama-2-7b", 131_072)).splitlines()
     assert lines[0] == "llama-2-7b, 131,072 (128 Ki) tokens, batch 1, bf16"
     assert lines[1].split("cache")[1].strip() == "64.00 GiB = 68.72 GB = 68,719,476,736 B"
     assert "512.00 KiB (524,288 B)" in lines[2]
@@ -83,5 +84,5 @@ def test_models_that_are_none(model, message):
 def test_bad_numbers():
     with pytest.raises(InputError, match="tokens=0: expected a whole number of tokens, 1 to 1,073,741,824"):
         report("llama-2-7b", 0)
-    with pytest.raises(InputError, match="dtype='int3'"):
-        report("llama-2-7b", 1, 1, "int3")
+    with pytest.raises(InputError, match="kv_format='int3': expected one of"):
+        report("llama-2-7b", 1, Options(dtype="int3"))
