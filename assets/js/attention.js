@@ -18,8 +18,8 @@ KV.widgets.attention = async (root, props, kv) => {
   // Ask until there is an answer; null when it failed (and the reader was told) or was overtaken by a newer question.
   const ask = async (name, question, stillWanted) => {
     for (;;) {
-      let answer;
-      try { answer = await kv.server[name](question); } catch { answer = { status: "error", message: kv.t("no-answer") }; }
+      // Gradio's client gives undefined where the server did not answer.
+      const answer = (await kv.server[name](question).catch(() => undefined)) ?? { status: "error", message: kv.t("no-answer") };
       if (!stillWanted() || !root.isConnected) return null;
       if (answer.status === "ready") return answer;
       form.say(answer.message, answer.status === "error");

@@ -321,3 +321,21 @@ def test_a_hidden_endpoint_checks_what_it_gets(opened, app_url):
     assert post("read_head", {"text": text, "layer": 0, "head": 0})["status"] == "ready"
     with pytest.raises(urllib.error.HTTPError):
         post("__init__", {})
+
+
+def test_a_server_that_does_not_answer_is_said_so(opened):
+    page = opened().page
+    page.route(re.compile("component_server"), lambda route: route.fulfill(status=200, body="no JSON"))
+    say(page, "Something that is new")
+    status(page, "did not answer")
+    assert page.locator("#attention .kv-attn-stage").get_attribute("aria-busy") == "false"
+    page.unroute(re.compile("component_server"))
+    page.click("#attention button[type=submit]")
+    status(page, "tokens read by")
+    shown(page, "16.0.3")
+
+
+def test_the_labs_are_on_the_page(opened):
+    page = opened().page
+    for name in ("cache-vs-recompute", "cache-bytes"):
+        assert page.locator(f"#lab-{name}").get_by_role("button", name="Measure", exact=True).is_visible()
