@@ -1,6 +1,10 @@
 """What must hold on every page of the explorer, in both languages. A new page is covered as soon as it is in PAGES."""
 
+import json
+import re
+import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page as Tab
@@ -8,6 +12,7 @@ from playwright.sync_api import Page as Tab
 from explorer.text import LANGUAGES, Lang
 from pages import PAGES
 from pages._page import HTML_LANG, Page
+from tests.browser.serving import ROOT
 from tests.browser.watching import Visitor
 
 COLD_BYTES = 2_500_000
@@ -64,3 +69,16 @@ def test_previous_and_next_visit_every_page_in_order(visit: Visitor) -> None:
         tab.click(".kv-prev")
         tab.wait_for_url(f"**/{page.slug}")
         tab.wait_for_selector("h1")
+
+
+def test_no_path_of_this_machine_is_told(app_url: str) -> None:
+    pattern = re.compile(
+        r"(?<![\w.])/(?:root|home|work|tmp|usr|opt|var|Users)/|site-packages|" + re.escape(str(Path.home()))
+    )
+    pages = [page.path(lang) for page in PAGES for lang in LANGUAGES]
+    for path in (*pages, "config", "gradio_api/info", "openapi.json"):
+        with urllib.request.urlopen(app_url + path) as answer:
+            text = answer.read().decode()
+        assert str(ROOT) not in text
+        found = [text[max(0, m.start() - 60) : m.end() + 60] for m in pattern.finditer(text)]
+        assert not found, f"{path}: {json.dumps(found[:3])}"
