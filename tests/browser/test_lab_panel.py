@@ -5,7 +5,6 @@ import io
 import json
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -283,82 +282,6 @@ def test_it_works_by_keyboard_and_speaks(open_lab):
     assert table.locator("thead").inner_text().count("measured") == 1
     align = page.eval_on_selector(f"{TOY} tbody td", "cell => getComputedStyle(cell).textAlign")
     assert align == "right"
-
-
-BAD = [
-    None,
-    "x",
-    [],
-    {"run": "../../etc/passwd", "values": {}},
-    {"run": "a" * 24, "values": {"rows": 10**30}},
-    {"run": "a" * 24, "values": {"rows": "0x10"}},
-    {"run": "a" * 24, "values": {"label": "x" * 100_000}},
-    {"run": "a" * 24, "values": {"nope": 1}},
-    {"run": "a" * 24, "values": {"rows": {"a": []}}},
-]
-
-
-@pytest.mark.parametrize("sent", BAD, ids=range(len(BAD)))
-def test_bad_values_by_direct_call(lab_url, sent):
-    answer = call(lab_url, sent)
-    assert answer["phase"] == "refused"
-    assert 0 < len(answer["error"]) <= 300
-    text = json.dumps(answer)
-    assert "Traceback" not in text and "site-packages" not in text and "/work" not in text
-
-
-def call(url: str, sent: object, session: str = "direct") -> dict:
-    """One run asked for as a script would, past the page."""
-    config = get(url + "config")
-    event = next(item for item in config["dependencies"] if any(target[1] == "submit" for target in item["targets"]))
-    body = {"data": [], "fn_index": event["id"], "session_hash": session, "event_data": sent}
-    post(url + "gradio_api/queue/join", body)
-    with urllib.request.urlopen(f"{url}gradio_api/queue/data?session_hash={session}", timeout=20) as stream:
-        for line in stream:
-            message = json.loads(line[6:]) if line.startswith(b"data: ") else {}
-            if message.get("msg") == "process_generating":
-                value = message["output"]["data"][0]
-                if isinstance(value, dict):
-                    return value
-            if message.get("msg") == "process_completed":
-                raise AssertionError(message)
-    raise AssertionError("no answer")
-
-
-def get(url: str) -> dict:
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        return json.loads(answer.read())
-
-
-def post(url: str, body: object) -> bytes:
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=20) as answer:
-        return answer.read()
-
-
-@pytest.mark.parametrize("value", [None, "x", [1], {"rows": 10**30}, {"rows": []}, "x" * 100_000])
-@pytest.mark.parametrize("function", ["plan", "end_run"])
-def test_the_servers_functions_take_anything(lab_url, value, function):
-    config = get(lab_url + "config")
-    panel = next(item for item in config["components"] if item["props"].get("elem_id") == "lab-toy-sum")
-    body = {"session_hash": "direct", "component_id": panel["id"], "fn_name": function, "data": value}
-    answer = json.loads(post(lab_url + "gradio_api/component_server", body))
-    if function == "plan":
-        assert answer["wrong"] and 0 < len(answer["text"]) <= 300
-    else:
-        assert answer is False
-
-
-def test_a_script_that_leaves_is_noticed(open_lab, lab_url):
-    """A direct call with good values, cut off after its first answer, holds the device no longer."""
-    assert call(lab_url, {"run": "c" * 24, "values": {"pause_s": 60}}, "cut")["phase"] in (
-        "starting",
-        "queued",
-        "running",
-    )
-    page = open_lab(settings(rows=1)).page
-    press(page, "measure")
-    phase(page, "Done in", timeout=15_000)
 
 
 def test_nothing_of_the_machine_is_in_the_page(open_lab):
