@@ -66,7 +66,7 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class DeviceSpec:
-    """An accelerator's memory.
+    """An accelerator's memory and peak speed.
 
     Attributes:
         name: plain lower-case name ("h100-sxm-80gb").
@@ -78,6 +78,8 @@ class DeviceSpec:
         memory_source: where `memory_bytes` comes from.
         date: when the sheet was looked at, "YYYY-MM-DD".
         verified: what has been checked about the numbers.
+        bf16_flops: peak bf16 operations a second without sparsity, None if not known for certain.
+        flops_source: where that comes from.
     """
 
     name: str
@@ -89,3 +91,5 @@ class DeviceSpec:
     memory_source: str
     date: str
     verified: Text
+    bf16_flops: int | None = None
+    flops_source: str = ""
