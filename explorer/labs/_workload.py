@@ -39,11 +39,9 @@ class Rival:
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
-        self.network: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            model.files.path, dtype=DTYPES[model.dtype], local_files_only=True
-        )
-        self.network.to(model.device)
-        self.network.eval()
+        loader: Any = transformers.AutoModelForCausalLM
+        network = loader.from_pretrained(model.files.path, dtype=DTYPES[model.dtype], local_files_only=True)
+        self.network = network.to(model.device).eval()
         self.device = model.device
         self.cache: Any = None
         self.token_ids: list[int] = []

@@ -76,7 +76,7 @@ class CacheVsRecompute(Lab):
         512, Text("Longest context", "最长上下文"), minimum=64, maximum=4096, step=32, unit="tokens"
     )
     new_tokens: int = param(
-        5, Text("Tokens at each context", "每个上下文生成"), minimum=2, maximum=32, step=1, unit="tokens"
+        4, Text("Tokens at each context", "每个上下文生成"), minimum=2, maximum=32, step=1, unit="tokens"
     )
     dtype: str = param("fp32", Text("Element type", "元素类型"), choices=("fp32", "bf16"))
 
