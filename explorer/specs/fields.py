@@ -148,16 +148,23 @@ class Fields(Mapping[str, Any]):
         """`num_hidden_layers`."""
         return self.count("num_hidden_layers|n_layer|num_layers|n_layers", "num_layers")
 
-    def heads(self) -> int:
+    def heads(self, default: Any = _MISSING) -> int:
         """`num_attention_heads`."""
-        return self.count("num_attention_heads|n_head|num_heads|n_heads", "num_heads")
+        return self.count("num_attention_heads|n_head|num_heads|n_heads", "num_heads", default)
 
-    def kv_heads(self, num_heads: int, *, required: bool = False) -> int:
-        """`num_key_value_heads`: one for each query head where it is not given.
+    def kv_heads(self, num_heads: int, default: int | None = None, *, required: bool = False) -> int:
+        """`num_key_value_heads`: where it is absent the family's default, where it is null one for each query head.
+
+        Args:
+            num_heads: query heads.
+            default: the family's default; None for one for each query head.
+            required: nothing may stand for an absent field.
 
         Raises:
             InputError: `required` and missing altogether, or no divisor of `num_heads`.
         """
+        if default is not None and "num_key_value_heads" not in self:
+            return divides("num_key_value_heads", self.count("num_key_value_heads", "num_kv_heads", default), num_heads)
         if self.get("num_key_value_heads") is None:
             if required and "num_key_value_heads" not in self:
                 raise missing("num_key_value_heads")
