@@ -33,8 +33,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Compute and print."""
+    from explorer.cli.models import spec_of
     from explorer.estimators.ranks import Ranks
-    from explorer.estimators.report import Options, report, resolve
+    from explorer.estimators.report import Options, report
     from explorer.estimators.report_text import text
 
     tokens, batch, tp, pp, dp = (
@@ -43,7 +44,7 @@ def run(chosen: argparse.Namespace) -> int:
     options = Options(
         batch, chosen.dtype, chosen.kv_format, Ranks(tp, pp, dp), chosen.include_mtp, tuple(chosen.assume)
     )
-    found = report(resolve(chosen.model, options.switches), tokens, options)
+    found = report(spec_of(chosen.model, options.switches), tokens, options)
     if chosen.json:
         result_json(found)
     else:

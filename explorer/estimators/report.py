@@ -1,5 +1,6 @@
 """The estimate as the command line and the API give it: one flat JSON object, or a few lines of text."""
 
+import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -76,11 +77,7 @@ def resolve(model: str, switches: Iterable[str] = ()) -> ModelSpec:
                 f"没有文件 {short(path.name)}：应为 config.json 的路径，或目录中的名称",
             ) from None
         if HUB_ID.fullmatch(model.strip()):
-            raise NotLocal(
-                f"{short(model)} is not in the catalogue, and nothing is fetched here: download its config.json from "
-                "the Hugging Face Hub and give its path",
-                f"{short(model)} 不在目录中，这里也不联网：请从 Hugging Face Hub 下载它的 config.json，再给出路径",
-            ) from None
+            raise _not_local(model.strip()) from None
         raise
 
 
@@ -153,6 +150,16 @@ def name_of(path: Path) -> str:
     if path.is_dir():
         return path.resolve().name
     return path.resolve().parent.name if path.name == "config.json" else path.name
+
+
+def _not_local(hub_id: str) -> NotLocal:
+    near = difflib.get_close_matches(hub_id.partition("/")[2].lower(), models(), n=1, cutoff=0.75)
+    hint, hint_zh = (f"did you mean {near[0]}? Else ", f"是否指 {near[0]}？否则") if near else ("", "")
+    return NotLocal(
+        f"{short(hub_id)} is not in the catalogue: {hint}download its config.json from the Hugging Face Hub and give "
+        "its path",
+        f"{short(hub_id)} 不在目录中：{hint_zh}请从 Hugging Face Hub 下载它的 config.json，再给出路径",
+    )
 
 
 def _crossing(spec: ModelSpec, weights: int | None, options: Options) -> int | None:

@@ -6,9 +6,15 @@ from explorer.specs.model import ModelSpec
 from explorer.specs.readers import reader
 
 
-@reader("qwen2", "qwen2_moe", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_vl", "qwen2_5_vl")
+@reader("qwen2", "qwen2_vl_text", "qwen2_5_vl_text", "qwen2_vl", "qwen2_5_vl")
 def read_qwen2(fields: Fields) -> ModelSpec:
     """`head_dim` is `hidden_size / heads` where absent."""
+    return _read(fields, None)
+
+
+@reader("qwen2_moe")
+def read_qwen2_moe(fields: Fields) -> ModelSpec:
+    """Its window, if switched on, is that of every second layer below `max_window_layers`, beginning with the first."""
     return _read(fields, None)
 
 
@@ -30,11 +36,18 @@ def _read(fields: Fields, default_head_dim: int | None) -> ModelSpec:
     window = _window(fields)
     types = fields.names("layer_types", num_layers, (FULL, SLIDING))
     if types is None:
-        first = 0
-        if window is not None:  # the mixtures of experts have no such field: their window is every layer's
-            first = 0 if "moe" in fields.model_type else fields.count("max_window_layers", default=28)
-        types = [SLIDING if index >= first else FULL for index in range(num_layers)]
+        types = [FULL] * num_layers if window is None else _window_types(fields, num_layers)
     return fields.spec(mixed(types, num_kv_heads, head_dim, window))
+
+
+def _window_types(fields: Fields, num_layers: int) -> list[str]:
+    """Which layers have the window: each family counts otherwise."""
+    if fields.model_type.startswith("qwen3") and "moe" in fields.model_type:  # no such field: the window is everyone's
+        return [SLIDING] * num_layers
+    bound = fields.count("max_window_layers", default=80 if "vl" in fields.model_type else 28)
+    if fields.model_type == "qwen2_moe":
+        return [SLIDING if i % 2 == 0 and i < bound else FULL for i in range(num_layers)]
+    return [SLIDING if i >= bound else FULL for i in range(num_layers)]
 
 
 def _window(fields: Fields) -> int | None:
