@@ -1,7 +1,7 @@
 """Encoder-decoders: each decoder layer keeps its own Keys and Values, and those of the encoder's output.
 
-The second part is made once, when the encoder has run, and then read at every step: its size follows from the length of the
-input, not from the tokens that are written. A config does not know that length, so it is assumed and said
+The second part is made once, when the encoder has run, and then read at every step: its size follows from the length of
+the input, not from the tokens that are written. A config does not know that length, so it is assumed and said
 (`encoder_tokens` in the config sets another). Checked against the caches of transformers 5.24 (EncoderDecoderCache).
 """
 
@@ -15,7 +15,7 @@ from explorer.specs.model import ModelSpec
 from explorer.specs.readers import reader
 
 
-@reader("t5", "mt5", "umt5", "longt5", "switch_transformers")
+@reader("t5", "mt5", "umt5", "longt5")
 def read_t5(fields: Fields) -> ModelSpec:
     """T5 and its kin: heads of `d_kv`, which times the heads is not always `d_model`; positions are relative."""
     num_layers = fields.count("num_decoder_layers|num_layers", "num_layers")
@@ -69,7 +69,8 @@ def _with_cross(fields: Fields, num_layers: int, num_heads: int, head_dim: int, 
     fields.assume(
         f"only the decoder keeps a cache: each layer its own Keys and Values, and those of {encoder_tokens} encoder "
         "tokens for cross-attention; the encoder itself keeps none",
-        f"只有解码器保留缓存：每层自己的 Key 与 Value，加上 {encoder_tokens} 个编码器 token 的交叉注意力缓存；编码器自身不留",
+        f"只有解码器保留缓存：每层自己的 Key 与 Value，加上 {encoder_tokens} 个编码器 token 的交叉注意力缓存；"
+        "编码器自身不留",
     )
     layer = Combined(
         (FullAttention(num_heads, head_dim, head_dim), CrossAttention(num_heads, head_dim, head_dim, encoder_tokens))

@@ -1,7 +1,7 @@
 """Grouped and multi-query heads whose number the config does not simply call `num_key_value_heads`.
 
-Checked against the configuration classes and the caches of transformers 5.24; Baichuan, ChatGLM and InternLM 2 bring their
-own code, which transformers does not hold: for these vLLM's readers of the same files were read.
+Checked against the configuration classes and the caches of transformers 5.24. Baichuan and ChatGLM bring their own
+code, which transformers does not hold: for these, published implementations that read the same fields were read.
 """
 
 from dataclasses import replace

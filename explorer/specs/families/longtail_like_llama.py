@@ -13,9 +13,20 @@ from explorer.specs.model import ModelSpec
 from explorer.specs.readers import reader
 
 # The number of query heads stands in for KV heads where the file has none; a head is hidden_size / heads unless given.
-_BY_HEADS = ("olmo", "olmo2", "olmoe", "granite", "granitemoe", "granitemoeshared", "cohere", "apertus", "arcee", "exaone")
+_BY_HEADS = (
+    "olmo",
+    "olmo2",
+    "olmoe",
+    "granite",
+    "granitemoe",
+    "granitemoeshared",
+    "cohere",
+    "apertus",
+    "arcee",
+    "exaone",
+)
 # An absent KV head count would be the class's own default, which is no model's in particular: it must be given.
-_MUST_BE_GIVEN = ("nemotron", "stablelm", "ernie4_5", "ernie4_5_moe", "internlm2")
+_MUST_BE_GIVEN = ("nemotron", "stablelm", "ernie4_5", "ernie4_5_moe")
 # head_dim where the file has none, as the configuration class has it.
 _HEAD_DIM = {"seed_oss": 128, "helium": 128, "internlm3": 128, "ernie4_5": 128}
 
@@ -28,7 +39,7 @@ def read_by_heads(fields: Fields) -> ModelSpec:
 
 @reader(*_MUST_BE_GIVEN)
 def read_given(fields: Fields) -> ModelSpec:
-    """Nemotron 3 and Minitron, StableLM, ERNIE 4.5, InternLM 2."""
+    """Nemotron and Minitron, StableLM, ERNIE 4.5."""
     return _uniform(fields, required=True)
 
 
