@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 # Up to this many Keys in all sequences together, torch's fused CPU kernel beats three separate products, which win
-# beyond it (2 cores, bf16, 9/3 heads of 64, 30 layers: 128 Keys 0.8 against 2.0 ms, 512 equal, 2,048 8.1 against 5.4).
-FUSED_MAX_KEYS = 512
+# beyond it (2 cores, bf16, 9/3 heads of 64, 30 layers: 256 Keys 1.2 and 2.7 ms, 1,024 equal, 2,048 8.2 and 6.1 ms).
+FUSED_MAX_KEYS = 1024
 
 
 def decode_attention_reference(q: Tensor, k: Tensor, v: Tensor, kv_lens: Tensor, scale: float) -> Tensor:
@@ -36,30 +36,39 @@ def decode_attention_reference(q: Tensor, k: Tensor, v: Tensor, kv_lens: Tensor,
     return out
 
 
-def decode_attention(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, scale: float) -> Tensor:
+def decode_attention(
+    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, scale: float, kv_len: int | None = None
+) -> Tensor:
     """One Query per sequence.
+
+    On a CPU torch copies Keys and Values that do not lie in one piece before it multiplies them, which takes longer
+    than the product. So a caller whose rows are a little longer than needed hands them over whole, with `kv_len`.
 
     Args:
         q: Queries, [batch, num_heads, head_dim].
-        k: Keys, [batch, num_kv_heads, kv_len, head_dim]; a view into a larger store is fine.
-        v: Values, like `k`.
-        visible: bool [batch, kv_len], True where a Key may be read; None if all may. NaN behind False is harmless
-            only if the store never holds any: masked Values are multiplied by zero.
+        k: Keys, [batch, num_kv_heads, slots, head_dim]; a view into a larger store is fine.
+        v: Values, like `k`. What no Query may read must be finite: it is multiplied by zero.
+        visible: bool [batch, slots], True where a Key may be read; None if all may.
         scale: factor on the scores.
+        kv_len: only the first `kv_len` slots may be read, in every sequence; None for all.
 
     Returns:
         [batch, num_heads, head_dim].
     """
     batch, num_heads, head_dim = q.shape
-    num_kv_heads, kv_len = k.shape[1], k.shape[2]
+    num_kv_heads, slots = k.shape[1], k.shape[2]
+    kv_len = slots if kv_len is None else kv_len
     grouped = q.view(batch, num_kv_heads, num_heads // num_kv_heads, head_dim)
     if q.is_cuda or batch * kv_len <= FUSED_MAX_KEYS:
         # A KV head's Queries are laid out as if they were positions: no mask between them, no copy of the Keys.
-        mask = None if visible is None else visible[:, None, None, :]
+        mask = None if visible is None else visible[:, None, None, :kv_len]
+        k, v = k.narrow(2, 0, kv_len), v.narrow(2, 0, kv_len)
         return F.scaled_dot_product_attention(grouped, k, v, attn_mask=mask, scale=scale).reshape(q.shape)
-    scores = torch.matmul(k, (grouped * scale).transpose(2, 3)).transpose(2, 3)  # [batch, kv heads, group, kv_len]
+    scores = torch.matmul(k, (grouped * scale).transpose(2, 3)).transpose(2, 3)  # [batch, kv heads, group, slots]
     if visible is not None:
-        scores = scores.masked_fill(~visible[:, None, None, :], float("-inf"))
+        scores.masked_fill_(~visible[:, None, None, :], float("-inf"))
+    if kv_len < slots:
+        scores.narrow(3, kv_len, slots - kv_len).fill_(float("-inf"))
     return torch.matmul(torch.softmax(scores, dim=-1), v).reshape(q.shape)
 
 

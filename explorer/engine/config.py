@@ -80,12 +80,12 @@ class ModelConfig:
             known = ", ".join(SUPPORTED_FAMILIES)
             raise InputError(
                 f"model_type {model_type[:40]!r} cannot run here; supported: {known}",
-                f"无法运行 model_type {model_type[:40]!r};支持:{known}",
+                f"无法运行 model_type {model_type[:40]!r}；支持：{known}",
             )
         if config.get("hidden_act", "silu") not in ("silu", "swish"):
             raise InputError(
                 f"hidden_act {str(config['hidden_act'])[:40]!r} is not supported; expected silu",
-                f"不支持 hidden_act {str(config['hidden_act'])[:40]!r};应为 silu",
+                f"不支持 hidden_act {str(config['hidden_act'])[:40]!r}；应为 silu",
             )
         num_layers = _count(config, "num_hidden_layers")
         num_heads = _count(config, "num_attention_heads")
@@ -127,7 +127,7 @@ def _count(config: Mapping[str, Any], key: str, default: int | None = None) -> i
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(
             f"config field {key}={str(value)[:40]}: expected a whole number of at least 1",
-            f"配置字段 {key}={str(value)[:40]}:应为不小于 1 的整数",
+            f"配置字段 {key}={str(value)[:40]}：应为不小于 1 的整数",
         )
     return value
 
@@ -139,7 +139,7 @@ def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
     if rope["rope_type"] not in ("default", "linear", "llama3", "yarn"):
         raise InputError(
             f"rope_type {str(rope['rope_type'])[:40]!r} is not supported; expected default, linear, llama3 or yarn",
-            f"不支持 rope_type {str(rope['rope_type'])[:40]!r};应为 default、linear、llama3 或 yarn",
+            f"不支持 rope_type {str(rope['rope_type'])[:40]!r}；应为 default、linear、llama3 或 yarn",
         )
     return rope
 
@@ -156,7 +156,7 @@ def _windows(config: Mapping[str, Any], num_layers: int, model_type: str) -> tup
         if len(layer_types) != num_layers:
             raise InputError(
                 f"layer_types has {len(layer_types)} entries; expected {num_layers}",
-                f"layer_types 有 {len(layer_types)} 项;应为 {num_layers} 项",
+                f"layer_types 有 {len(layer_types)} 项；应为 {num_layers} 项",
             )
         return tuple(int(window) if kind == "sliding_attention" else None for kind in layer_types)
     first = int(config.get("max_window_layers", 0)) if model_type.startswith("qwen") else 0

@@ -35,7 +35,7 @@ class RMSNorm:
         # (x, -x) has mean zero and the mean square of x as its variance: LayerNorm of it is RMSNorm of x, and on a
         # CPU LayerNorm is one fused operation (9 us where rms_norm takes 17 for one token of 576).
         both = F.layer_norm(torch.cat((x, -x), dim=-1), (2 * width,), self.twice, None, self.eps)
-        return both[..., :width]
+        return both.narrow(-1, 0, width)
 
 
 @dataclass
@@ -127,11 +127,13 @@ class Decoder:
         """The residual stream after one layer's attention, [tokens, hidden_size]."""
         heads, kv_heads = self.config.num_heads, self.config.num_kv_heads
         qkv = layer.qkv(layer.attention_norm(x)).view(x.shape[0], heads + 2 * kv_heads, self.config.head_dim)
-        qk, v = qkv[:, : heads + kv_heads], qkv[:, heads + kv_heads :]
+        qk, v = qkv.split((heads + kv_heads, kv_heads), dim=1)
         if layer.query_norm is not None and layer.key_norm is not None:
-            qk = torch.cat((layer.query_norm(qk[:, :heads]), layer.key_norm(qk[:, heads:])), dim=1)
-        turned = rotate(qk, angles)
-        q, k = turned[:, :heads], (qk if store.rotates_keys else turned)[:, heads:]
+            q, k = qk.split((heads, kv_heads), dim=1)
+            qk = torch.cat((layer.query_norm(q), layer.key_norm(k)), dim=1)
+        q, k = rotate(qk, angles).split((heads, kv_heads), dim=1)
+        if store.rotates_keys:
+            k = qk.narrow(1, heads, kv_heads)
         out = store.attend(index, q, k, v, step)
         return layer.output.add(out.reshape(x.shape[0], -1), x)
 

@@ -96,7 +96,7 @@ def check_prompt(model: Model, prompt_ids: Sequence[int], max_new_tokens: int) -
     """Raise `InputError` if a prompt is empty, holds unknown tokens or does not fit the model's context."""
     limit = model.config.max_positions
     if not prompt_ids:
-        raise InputError("the prompt is empty; expected at least 1 token", "提示词为空;至少需要 1 个 token")
+        raise InputError("the prompt is empty; expected at least 1 token", "提示词为空；至少需要 1 个 token")
     if len(prompt_ids) + max_new_tokens > limit:
         raise InputError(
             f"{len(prompt_ids):,} + {max_new_tokens:,} tokens exceed the model's context of {limit:,}",

@@ -71,10 +71,10 @@ def load(files: ModelFiles, *, dtype: str = "bf16", device: str | None = None) -
     """
     if dtype not in DTYPES:
         known = ", ".join(DTYPES)
-        raise InputError(f"dtype={dtype!r}: expected one of {known}", f"dtype={dtype!r}:应为以下之一:{known}")
+        raise InputError(f"dtype={dtype!r}: expected one of {known}", f"dtype={dtype!r}：应为以下之一：{known}")
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if where.type not in ("cpu", "cuda") or (where.type == "cuda" and not torch.cuda.is_available()):
-        raise InputError(f"device={device!r} is not here; expected cpu", f"没有设备 {device!r};应为 cpu")
+        raise InputError(f"device={device!r} is not here; expected cpu", f"没有设备 {device!r}；应为 cpu")
     config = ModelConfig.from_hf(json.loads((files.path / "config.json").read_text()), files.name)
     try:
         with torch.inference_mode():
@@ -84,12 +84,12 @@ def load(files: ModelFiles, *, dtype: str = "bf16", device: str | None = None) -
     except KeyError as missing:
         raise InputError(
             f"the weights lack {str(missing)[:80]}; expected a complete {config.model_type} checkpoint",
-            f"权重缺少 {str(missing)[:80]};应为完整的 {config.model_type} 检查点",
+            f"权重缺少 {str(missing)[:80]}；应为完整的 {config.model_type} 检查点",
         ) from None
     except (torch.OutOfMemoryError, MemoryError):
         raise ResourceError(
             "not enough memory for these weights; choose a smaller model or bf16",
-            "内存不足以装下这些权重;请选更小的模型或使用 bf16",
+            "内存不足以装下这些权重；请选更小的模型或使用 bf16",
         ) from None
     return Model(config, decoder, _tokenizer(files.path), dtype, where, files, weight_bytes)
 
@@ -109,7 +109,7 @@ def read_weights(folder: Path, dtype: torch.dtype, device: torch.device) -> dict
     except (SafetensorError, json.JSONDecodeError, OSError):
         raise InputError(
             "the weights cannot be read; expected model.safetensors or its shards",
-            "无法读取权重;应为 model.safetensors 或其分片",
+            "无法读取权重；应为 model.safetensors 或其分片",
         ) from None
     return weights
 

@@ -16,7 +16,7 @@ State = Literal["idle", "loading", "ready", "failed"]
 IDLE = Text("The model is not loaded yet.", "模型尚未加载。")
 LOADING = Text("The model is being loaded.", "正在加载模型。")
 READY = Text("The model is ready.", "模型已就绪。")
-BROKEN = Text("The model could not be loaded; the log says why.", "模型加载失败;原因见日志。")
+BROKEN = Text("The model could not be loaded; the log says why.", "模型加载失败；原因见日志。")
 
 
 @dataclass(frozen=True)

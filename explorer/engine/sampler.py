@@ -38,7 +38,7 @@ class SamplingParams:
 
 def _expect(holds: bool, name: str, value: float, right: str, right_zh: str) -> None:
     if not holds:
-        raise InputError(f"{name}={value}: expected {right}", f"{name}={value}:应{right_zh}")
+        raise InputError(f"{name}={value}: expected {right}", f"{name}={value}：应{right_zh}")
 
 
 class Sampler:

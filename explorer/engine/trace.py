@@ -65,7 +65,7 @@ class PromptTrace:
         if not (0 <= layer < config.num_layers and 0 <= head < config.num_heads):
             raise InputError(
                 f"layer={layer}, head={head}: expected 0 to {config.num_layers - 1} and 0 to {config.num_heads - 1}",
-                f"layer={layer},head={head}:应为 0 到 {config.num_layers - 1} 和 0 到 {config.num_heads - 1}",
+                f"layer={layer},head={head}：应为 0 到 {config.num_layers - 1} 和 0 到 {config.num_heads - 1}",
             )
         trace, kv_head = self._layers[layer], head // config.queries_per_kv
         scores = self._scores(layer)[head]

@@ -101,6 +101,14 @@ class BatchDecode(Lab):
             "ratio_of_largest": rows[-1]["ratio_to_one"],
         }
 
+    def answer(self, summary: dict[str, Any]) -> Text | None:
+        """The gain of the largest batch."""
+        batch, ratio = summary["largest_batch"], f"{summary['ratio_of_largest']:.1f}"
+        return Text(
+            f"{batch} requests together get {ratio} times the tokens a second of one request alone.",
+            f"{batch} 个请求一起 decode，每秒 token 数是单个请求的 {ratio} 倍。",
+        )
+
     def expected_seconds(self, bench_kind: str) -> float | None:
         """The prefills (2 ms a token) and the steps."""
         return 2 + 2 * self.max_batch * self.context_len * 0.002 + self.rounds * 0.4 if bench_kind == "cpu" else None

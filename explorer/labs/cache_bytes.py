@@ -111,6 +111,17 @@ class CacheBytes(Lab):
             "paged_unfilled_slots_bytes": paged["unfilled_slots_bytes"],
         }
 
+    def answer(self, summary: dict[str, Any]) -> Text | None:
+        """The difference, and what explains the paged store's."""
+        plain, paged = summary["difference_bytes"], summary["paged_difference_bytes"]
+        each, tail = summary["bytes_per_token"], summary["paged_unfilled_slots_bytes"]
+        return Text(
+            f"{each:,} B a token. Contiguous: tensors minus formula is {plain:,} B. Paged: {paged:,} B, of which "
+            f"{tail:,} B are the unfilled slots of the last block.",
+            f"每个 token {each:,} B。连续存储：张量减公式为 {plain:,} B。分页存储：{paged:,} B，其中 {tail:,} B 是最后一个 block "
+            "的空槽。",
+        )
+
     def expected_seconds(self, bench_kind: str) -> float | None:
         """The two prefills."""
         return 1 + 2 * self.kv_len * 0.002 if bench_kind == "cpu" else None

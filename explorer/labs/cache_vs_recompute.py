@@ -114,6 +114,17 @@ class CacheVsRecompute(Lab):
             "tokens_equal": all(row["tokens_equal"] for row in rows),
         }
 
+    def answer(self, summary: dict[str, Any]) -> Text | None:
+        """The ratio at the longest context, and whether the text is the same."""
+        ratio, context = f"{summary['speedup_at_last']:.1f}", f"{summary['context_at_last']:,}"
+        same = summary["tokens_equal"]
+        return Text(
+            f"At {context} tokens of context one more token takes {ratio} times as long without the cache. The tokens "
+            + ("are the same." if same else "are not all the same."),
+            f"上下文为 {context} 个 token 时，不用缓存生成一个 token 的耗时是用缓存的 {ratio} 倍。两种方式生成的 token"
+            + ("完全相同。" if same else "不完全相同。"),
+        )
+
     def expected_seconds(self, bench_kind: str) -> float | None:
         """Reading everything again dominates: about 4 ms for each token in fp32, half of that in bf16."""
         each = 0.004 if self.dtype == "fp32" else 0.002

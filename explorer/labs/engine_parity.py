@@ -91,6 +91,19 @@ class EngineParity(Lab):
             "greedy_tokens": self.new_tokens,
         }
 
+    def answer(self, summary: dict[str, Any]) -> Text | None:
+        """Both halves of the question."""
+        difference, tokens = f"{summary['max_abs_difference']:.1e}", summary["greedy_tokens"]
+        if summary["greedy_tokens_equal"]:
+            return Text(
+                f"No logit differs by more than {difference}, and all {tokens} greedy tokens are equal.",
+                f"所有 logit 的差值都不超过 {difference}，{tokens} 个贪心 token 全部相同。",
+            )
+        return Text(
+            f"The greedy tokens differ; the largest difference of a logit is {difference}.",
+            f"贪心 token 不一致；logit 的最大差值为 {difference}。",
+        )
+
     def expected_seconds(self, bench_kind: str) -> float | None:
         """Mostly the oracle's loading and its text."""
         work = self.prompt_len * 0.01 + self.new_tokens * 5 * 0.05

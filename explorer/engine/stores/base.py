@@ -79,7 +79,7 @@ class KVStore(ABC):
         if len(set(seq_ids)) != len(seq_ids) or len(seq_ids) != len(q_lens) or any(n < 1 for n in q_lens):
             raise InputError(
                 f"seq_ids={list(seq_ids)}, q_lens={list(q_lens)}: expected distinct ids, each with at least 1 token",
-                f"seq_ids={list(seq_ids)},q_lens={list(q_lens)}:编号应互不相同,且每个至少有 1 个 token",
+                f"seq_ids={list(seq_ids)},q_lens={list(q_lens)}：编号应互不相同，且每个至少有 1 个 token",
             )
         starts = [self.num_tokens.get(seq, 0) for seq in seq_ids]
         kv_lens = tuple(start + n for start, n in zip(starts, q_lens, strict=True))

@@ -47,7 +47,7 @@ class ContiguousStore(KVStore):
         if capacity < 1 or batch < 1:
             raise InputError(
                 f"capacity={capacity}, batch={batch}: both must be at least 1",
-                f"capacity={capacity},batch={batch}:两者都应不小于 1",
+                f"capacity={capacity},batch={batch}：两者都应不小于 1",
             )
         self.capacity, self.batch = capacity, batch
         shape = (batch, config.num_kv_heads, capacity, config.head_dim)
@@ -60,14 +60,14 @@ class ContiguousStore(KVStore):
         if max(kv_lens) > self.capacity:
             raise ResourceError(
                 f"the store holds {self.capacity:,} tokens a sequence; {max(kv_lens):,} were asked for",
-                f"缓存每个序列只能容纳 {self.capacity:,} 个 token;请求了 {max(kv_lens):,} 个",
+                f"缓存每个序列只能容纳 {self.capacity:,} 个 token；请求了 {max(kv_lens):,} 个",
             )
         new = [seq for seq in seq_ids if seq not in self.row_of]
         unused = sorted(set(range(self.batch)) - set(self.row_of.values()))
         if len(new) > len(unused):
             raise ResourceError(
                 f"the store has {self.batch} rows, all taken; free a sequence first",
-                f"缓存的 {self.batch} 行已全部占用;请先释放一个序列",
+                f"缓存的 {self.batch} 行已全部占用；请先释放一个序列",
             )
         for seq, row in zip(new, unused, strict=False):
             self.row_of[seq] = row
@@ -84,12 +84,16 @@ class ContiguousStore(KVStore):
         similar = len(rows) * max(kv_lens) <= 1.5 * sum(kv_lens)
         if not (consecutive and similar) or any(window is not None for window in self.config.layer_windows):
             return _Plan(rows, decode=True)
-        lens = torch.tensor(kv_lens, device=self.device)
+        lens, slots = torch.tensor(kv_lens, device=self.device), self._slots_to_read(max(kv_lens))
         visible = None
-        if min(kv_lens) != max(kv_lens):
-            visible = torch.arange(max(kv_lens), device=self.device)[None] < lens[:, None]
+        if min(kv_lens) != slots:
+            visible = torch.arange(slots, device=self.device)[None] < lens[:, None]
         index = torch.tensor(rows, device=self.device)
-        return _Plan(rows, True, rows[0], len(rows), index, lens - 1, visible, max(kv_lens))
+        return _Plan(rows, True, rows[0], len(rows), index, lens - 1, visible, slots)
+
+    def _slots_to_read(self, kv_len: int) -> int:
+        """Whole rows lie in one piece and are read without a copy: worth it while they are not much longer."""
+        return self.capacity if self.capacity <= 1.5 * kv_len else kv_len
 
     def fixed_step(self, seq_ids: Sequence[int], kv_len: int) -> Step:
         """A decode step whose tensors stay where they are, for a CUDA graph: the caller writes `positions` in place.
@@ -128,15 +132,15 @@ class ContiguousStore(KVStore):
         return decode_attention(q, keys[rows, :, seen], values[rows, :, seen], plan.visible, self.config.scale)
 
     def _decode_one(self, layer: int, q: Tensor, k: Tensor, v: Tensor, row: int, kv_len: int) -> Tensor:
-        keys, values = self.keys[layer], self.values[layer]
-        keys[row, :, kv_len - 1] = k[0]
-        values[row, :, kv_len - 1] = v[0]
-        window = self.config.layer_windows[layer]
-        first = 0 if window is None else max(0, kv_len - window)
-        seen = slice(first, kv_len)
-        return decode_attention(
-            q, keys[row : row + 1, :, seen], values[row : row + 1, :, seen], None, self.config.scale
-        )
+        keys, values = self.keys[layer].narrow(0, row, 1), self.values[layer].narrow(0, row, 1)
+        keys.select(2, kv_len - 1).copy_(k)
+        values.select(2, kv_len - 1).copy_(v)
+        window, scale = self.config.layer_windows[layer], self.config.scale
+        if window is not None and window < kv_len:
+            first = kv_len - window
+            return decode_attention(q, keys.narrow(2, first, window), values.narrow(2, first, window), None, scale)
+        slots = self._slots_to_read(kv_len)
+        return decode_attention(q, keys.narrow(2, 0, slots), values.narrow(2, 0, slots), None, scale, kv_len)
 
     def _prefill(self, layer: int, q: Tensor, k: Tensor, v: Tensor, step: Step) -> Tensor:
         keys, values, window = self.keys[layer], self.values[layer], self.config.layer_windows[layer]
@@ -160,7 +164,7 @@ class ContiguousStore(KVStore):
         if not 0 <= kv_len <= self.num_tokens.get(seq_id, 0):
             raise InputError(
                 f"kv_len={kv_len}: expected 0 to {self.num_tokens.get(seq_id, 0)}",
-                f"kv_len={kv_len}:应为 0 到 {self.num_tokens.get(seq_id, 0)}",
+                f"kv_len={kv_len}：应为 0 到 {self.num_tokens.get(seq_id, 0)}",
             )
         self.num_tokens[seq_id] = kv_len
 
@@ -177,5 +181,5 @@ class ContiguousStore(KVStore):
     @property
     def implementation(self) -> str:
         """See `KVStore.implementation`."""
-        kernel = "torch SDPA" if self.device.type == "cuda" else "torch SDPA up to 512 keys, grouped matmul beyond"
+        kernel = "torch SDPA" if self.device.type == "cuda" else "torch SDPA up to 1,024 keys, grouped matmul beyond"
         return f"contiguous store, {kernel}"

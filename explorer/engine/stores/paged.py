@@ -48,7 +48,7 @@ class PagedStore(KVStore):
         if num_blocks < 1 or not 1 <= block_size <= 1024:
             raise InputError(
                 f"num_blocks={num_blocks}, block_size={block_size}: expected at least 1 block of 1 to 1024 tokens",
-                f"num_blocks={num_blocks},block_size={block_size}:应至少有 1 个 block,每个 1 到 1024 个 token",
+                f"num_blocks={num_blocks},block_size={block_size}：应至少有 1 个 block，每个 1 到 1024 个 token",
             )
         self.num_blocks, self.block_size = num_blocks, block_size
         shape = (num_blocks, block_size, config.num_kv_heads, config.head_dim)
@@ -70,7 +70,7 @@ class PagedStore(KVStore):
         if sum(need) > len(self.free_blocks):
             raise ResourceError(
                 f"{sum(need)} blocks are needed and {len(self.free_blocks)} are free; free a sequence first",
-                f"需要 {sum(need)} 个 block,但只剩 {len(self.free_blocks)} 个;请先释放一个序列",
+                f"需要 {sum(need)} 个 block，但只剩 {len(self.free_blocks)} 个；请先释放一个序列",
             )
         for seq, count in zip(seq_ids, need, strict=True):
             self.block_tables.setdefault(seq, []).extend(self.free_blocks.pop() for _ in range(count))
@@ -121,7 +121,7 @@ class PagedStore(KVStore):
         if not 0 <= kv_len <= self.num_tokens.get(seq_id, 0):
             raise InputError(
                 f"kv_len={kv_len}: expected 0 to {self.num_tokens.get(seq_id, 0)}",
-                f"kv_len={kv_len}:应为 0 到 {self.num_tokens.get(seq_id, 0)}",
+                f"kv_len={kv_len}：应为 0 到 {self.num_tokens.get(seq_id, 0)}",
             )
         table, keep = self.block_tables[seq_id], -(-kv_len // self.block_size)
         self.free_blocks.extend(reversed(table[keep:]))

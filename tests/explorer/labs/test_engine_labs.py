@@ -107,3 +107,28 @@ def test_settings_out_of_range_are_refused_with_one_line(name, settings):
     with pytest.raises(InputError, match="expected") as refused:
         params.build(LABS[name], settings)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "summary", "words"),
+    [
+        ("engine-parity", {"max_abs_difference": 8.6e-5, "greedy_tokens": 64, "greedy_tokens_equal": True}, "8.6e-05"),
+        ("engine-parity", {"max_abs_difference": 2.0, "greedy_tokens": 64, "greedy_tokens_equal": False}, "differ"),
+        (
+            "cache-bytes",
+            {
+                "bytes_per_token": 23_040,
+                "difference_bytes": 0,
+                "paged_difference_bytes": 345_600,
+                "paged_unfilled_slots_bytes": 345_600,
+            },
+            "345,600 B are the unfilled slots",
+        ),
+        ("cache-vs-recompute", {"speedup_at_last": 24.96, "context_at_last": 512, "tokens_equal": False}, "not all"),
+        ("batch-decode", {"largest_batch": 16, "ratio_of_largest": 9.61}, "9.6 times"),
+    ],
+)
+def test_a_summary_is_told_in_words(name, summary, words):
+    answer = LABS[name]().answer(summary)
+    assert words in answer.en
+    assert answer.zh != answer.en
