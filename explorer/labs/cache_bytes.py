@@ -118,8 +118,8 @@ class CacheBytes(Lab):
         return Text(
             f"{each:,} B a token. Contiguous: tensors minus formula is {plain:,} B. Paged: {paged:,} B, of which "
             f"{tail:,} B are the unfilled slots of the last block.",
-            f"每个 token {each:,} B。连续存储：张量减公式为 {plain:,} B。分页存储：{paged:,} B，其中 {tail:,} B 是最后一个 block "
-            "的空槽。",
+            f"每个 token {each:,} B。连续存储：张量减公式为 {plain:,} B。分页存储：{paged:,} B，"
+            f"其中 {tail:,} B 是最后一个 block 的空槽。",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:

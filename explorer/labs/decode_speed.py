@@ -165,8 +165,8 @@ class DecodeSpeed(Lab):
         context, rate = f"{summary['context_len']:,}", f"{summary['tokens_per_s']:.1f}"
         read, copy = f"{summary['achieved_gb_per_s']:.1f}", f"{summary['copy_gb_per_s']:.1f}"
         return Text(
-            f"At {context} tokens of context: {rate} tokens/s here, {ratio} times transformers (p20 {low}, p80 {high}). "
-            f"A step reads {read} GB/s; a plain copy moves {copy} GB/s.",
+            f"At {context} tokens of context: {rate} tokens/s here, {ratio} times transformers "
+            f"(p20 {low}, p80 {high}). A step reads {read} GB/s; a plain copy moves {copy} GB/s.",
             f"上下文为 {context} 个 token 时：本引擎每秒 {rate} 个 token，是 transformers 的 {ratio} 倍"
             f"（p20 {low}，p80 {high}）。一步的读取速度为 {read} GB/s；单纯拷贝为 {copy} GB/s。",
         )
