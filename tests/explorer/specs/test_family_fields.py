@@ -152,7 +152,7 @@ def test_minimax_layout_is_never_assumed():
     base = CONFIGS["minimax-text-01"]
     with pytest.raises(InputError, match="no attn_type_list"):
         from_config(without(base, "attn_type_list"))
-    with pytest.raises(InputError, match="0 .lightning. or 1"):
+    with pytest.raises(InputError, match=r"0 .lightning. or 1"):
         from_config(base | {"attn_type_list": [2] * 80})
     types = (["linear_attention"] * 7 + ["full_attention"]) * 10
     named = without(base, "attn_type_list") | {"layer_types": types, "model_type": "minimax"}

@@ -91,7 +91,7 @@ def test_what_stays_unpacked_has_the_models_format():
     ["int3", "kivi-3", "kivi-2,group_size=x", "kivi-2,group_size=0", "", "q4", "kivi-2,group_size=48", "x" * 9999],
 )
 def test_formats_that_are_none(bad):
-    with pytest.raises(InputError, match="expected|multiple"):
+    with pytest.raises(InputError, match=r"expected|multiple"):
         cache_format(bad)
 
 
