@@ -8,7 +8,7 @@ import itertools
 from dataclasses import dataclass
 
 from explorer.errors import InputError
-from explorer.specs.layers import LayerKind
+from explorer.specs.layers import LayerKind, SharedFromOwner
 from explorer.specs.limits import whole
 from explorer.specs.model import ModelSpec
 
@@ -46,7 +46,7 @@ class Ranks:
         """The layers of each pipeline stage: runs of one length, the first longer by a layer if it does not divide.
 
         Raises:
-            InputError: there are more stages than layers.
+            InputError: there are more stages than layers, or a layer reads the cache of one on another stage.
         """
         layers = spec.layers
         if self.pp > len(layers):
@@ -56,8 +56,20 @@ class Ranks:
             )
         length, longer = divmod(len(layers), self.pp)
         starts = [stage * length + min(stage, longer) for stage in range(self.pp + 1)]
+        for start, end in itertools.pairwise(starts):
+            _check_owners(layers[start:end], start, self.pp)
         return [layers[start:end] for start, end in itertools.pairwise(starts)]
 
     def sequences(self, batch: int) -> int:
         """Sequences of the fullest replica."""
         return -(-batch // self.dp)
+
+
+def _check_owners(stage: tuple[LayerKind, ...], start: int, pp: int) -> None:
+    for index, layer in enumerate(stage, start=start):
+        if isinstance(layer, SharedFromOwner) and not start <= layer.owner < start + len(stage):
+            raise InputError(
+                f"pp={pp}: layer {index} reads the cache of layer {layer.owner}, which would be on another stage; "
+                "expected pp=1 for this model",
+                f"pp={pp}：第 {index} 层读取第 {layer.owner} 层的缓存，而后者会在另一级上；该模型应取 pp=1",
+            )

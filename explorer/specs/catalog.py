@@ -14,6 +14,7 @@ from explorer.specs.limits import short
 from explorer.specs.model import DeviceSpec, ModelSpec
 from explorer.text import Text
 
+_SHOWN = 8  # names in an error line, which must stay readable
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "catalog"
 
 
@@ -44,8 +45,12 @@ def model_named(name: str, switches: Iterable[str] = ()) -> ModelSpec:
     if found is not None:
         return _model(found.name, _read("models.json")[found.name], chosen) if chosen else found
     near = difflib.get_close_matches(wanted[:100], models(), n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(models())}"
-    hint_zh = f"是否指 {near[0]}？" if near else f"可用：{'、'.join(models())}"
+    some = list(models())[:_SHOWN]
+    more, more_zh = (
+        (f" and {len(models()) - _SHOWN} more", f" 等 {len(models())} 个") if len(models()) > _SHOWN else ("", "")
+    )
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(some)}{more}"
+    hint_zh = f"是否指 {near[0]}？" if near else f"可用：{'、'.join(some)}{more_zh}"
     raise InputError(f"no model {short(name)} in the catalogue; {hint}", f"目录中没有模型 {short(name)}；{hint_zh}")
 
 

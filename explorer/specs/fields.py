@@ -41,10 +41,9 @@ class Fields(Mapping[str, Any]):
         """A whole number.
 
         Args:
-            name: the field; several with "|" between them are other names for it.
+            name: the field; after each "|" another name for it.
             limit: a key of `LIMITS`; the field's own name if it is one.
-            default: what the family's configuration class uses where the field is absent or null; its use is written
-                down as an assumption.
+            default: what stands for it where it is absent or null; its use is written down.
 
         Raises:
             InputError: it is missing and has no default, or out of range.
@@ -132,13 +131,7 @@ class Fields(Mapping[str, Any]):
             self.assumptions.append(line)
 
     def switch(self, name: str, off: Text, on: Text) -> bool:
-        """Whether the assumption `name` is switched to its other side; what then holds is written down.
-
-        Args:
-            name: of the switch.
-            off: what is assumed by itself.
-            on: what is assumed if it is switched.
-        """
+        """Whether the assumption `name` is switched from `off` to `on`; what then holds is written down."""
         chosen = name in self._switches
         self.offered.append(Switch(name, off, on, chosen))
         self.assume((on if chosen else off).en, (on if chosen else off).zh)

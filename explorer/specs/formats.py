@@ -12,6 +12,16 @@ from explorer.specs.dtypes import DTYPES, Dtype, dtype_of
 from explorer.specs.limits import short, whole
 from explorer.text import Text
 
+_NAMES = {
+    "key": Text("Keys", " Key"),
+    "value": Text("Values", " Value"),
+    "kv": Text("vectors that are Key and Value in one", "兼作 Key 与 Value 的向量"),
+    "latent": Text("latents", "潜变量"),
+    "position": Text("their RoPE parts", "潜变量的 RoPE 部分"),
+    "index": Text("indexer keys", "索引器 Key"),
+}
+_KEY_VALUE = frozenset({"key", "value"})
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -48,6 +58,7 @@ class CacheFormat:
         position: of an MLA latent's RoPE part; None if it is packed with the latent.
         index: of indexer keys; None if they are written like Keys and Values.
         residual_length: latest tokens that stay unpacked (KIVI); Keys are packed `residual_length` tokens at a time.
+        roles: tensors that it is defined for; None for all. It is refused for a model that keeps another.
         note: what the number leaves out or takes for granted.
     """
 
@@ -58,10 +69,21 @@ class CacheFormat:
     position: Packing | None = None
     index: Packing | None = None
     residual_length: int = 0
+    roles: frozenset[str] | None = None
     note: Text | None = None
 
     def of(self, role: str) -> Packing:
-        """The packing of a tensor of this role."""
+        """The packing of a tensor of this role.
+
+        Raises:
+            InputError: the format is not defined for it.
+        """
+        if self.roles is not None and role not in self.roles:
+            kept, defined = _NAMES[role], " + ".join(_NAMES[name].en for name in sorted(self.roles))
+            raise InputError(
+                f"kv_format={self.name}: a layout for {defined}, and this model keeps {kept.en}; choose another format",
+                f"kv_format={self.name}：该布局不适用于本模型所存的{kept.zh}；请换一种格式",
+            )
         own = {"latent": self.latent, "position": self.position, "index": self.index}.get(role)
         return own or self.packing
 
@@ -83,6 +105,7 @@ def _kivi(nbits: int, group_size: int, residual_length: int, compute: Dtype) -> 
         Packing(nbits, group_size, 4),
         compute,
         residual_length=residual_length,
+        roles=_KEY_VALUE,
         note=Text(
             f"KIVI layout: {nbits} bits, an fp16 scale and zero point for every {group_size} elements, the latest "
             f"{residual_length} tokens of the Values and up to {residual_length - 1} of the Keys unpacked",
@@ -93,15 +116,15 @@ def _kivi(nbits: int, group_size: int, residual_length: int, compute: Dtype) -> 
 
 
 _BF16 = DTYPES["bf16"]
-_FP8_HEAD = Packing(8, 0, 4)
 FORMATS: dict[str, CacheFormat] = {
     form.name: form
     for form in (
         *(plain_format(dtype) for dtype in DTYPES.values()),
         CacheFormat(
             "fp8_head",
-            _FP8_HEAD,
+            Packing(8, 0, 4),
             _BF16,
+            roles=_KEY_VALUE,
             note=Text("fp8 with an fp32 scale for every token and head", "fp8，每个 token、每个头一个 fp32 scale"),
         ),
         CacheFormat(
@@ -111,6 +134,7 @@ FORMATS: dict[str, CacheFormat] = {
             latent=Packing(8, 128, 4),
             position=Packing(16),
             index=Packing(8, 128, 4),
+            roles=frozenset({"latent", "position", "index"}),
             note=Text(
                 "fp8_ds_mla: the latent in fp8 with an fp32 scale for every 128 elements, its RoPE part in bf16 (656 B "
                 "for 512 + 64), indexer keys in fp8 with an fp32 scale (132 B for 128)",

@@ -52,7 +52,7 @@ class Tensor:
         Raises:
             InputError: they cannot be shared evenly.
         """
-        if self.replicated or tp == 1:
+        if self.replicated:
             return self.heads
         if self.heads % tp and tp % self.heads:
             raise InputError(
@@ -65,9 +65,9 @@ class Tensor:
     def _pieces(self, terms: Terms, form: CacheFormat, tp: int) -> tuple[Piece, ...]:
         heads = self.heads_on_rank(tp)
         if self.role in PACKED and self.dtype is None:
-            if form.residual_length and self.role in ("key", "value"):
-                return self._with_residual(terms, form, heads)
             packing = form.of(self.role)
+            if form.residual_length:
+                return self._with_residual(terms, form, heads)
         else:
             packing = Packing(8 * DTYPES[self.dtype].element_bytes) if self.dtype else form.plain
         return tuple(Piece(self.role, weight * heads * packing.row_bytes(self.dim), rows) for weight, rows in terms)

@@ -6,7 +6,7 @@ from explorer.errors import InputError
 from explorer.estimators.memory import cache_bytes
 from explorer.estimators.ranks import Ranks
 from explorer.specs.latent import LatentAttention
-from explorer.specs.layers import FullAttention, SlidingWindow
+from explorer.specs.layers import FullAttention, SharedFromOwner, SlidingWindow
 from explorer.specs.model import ModelSpec
 
 
@@ -61,6 +61,16 @@ def test_pipeline_stages():
     assert rank(mixed, tokens=100, pp=3).bytes_per_token_growing == 3 * 2_048
     with pytest.raises(InputError, match="pp=11: the model has 10 layers"):
         rank(uniform(10), pp=11)
+
+
+def test_stages_must_not_part_a_layer_from_its_owner():
+    """Layer 3 reads layer 0's cache: two stages of two layers would put them on different devices."""
+    full = FullAttention(4, 128, 128)
+    spec = ModelSpec("x", (full, full, full, SharedFromOwner(0, full)), 64, 4096)
+    with pytest.raises(InputError, match="pp=2: layer 3 reads the cache of layer 0"):
+        rank(spec, pp=2)
+    near = ModelSpec("x", (full, full, full, SharedFromOwner(2, full)), 64, 4096)
+    assert rank(near, pp=2).total_bytes == 2 * 2_048
 
 
 def test_draft_layers_lie_on_the_last_stage():

@@ -4,15 +4,19 @@ import json
 
 import pytest
 
+from explorer.errors import InputError
 from explorer.estimators import sums
 from explorer.estimators.memory import cache_bytes, crossing_tokens, format_of, largest_tokens_that_fit
 from explorer.specs.from_config import from_config
 from explorer.specs.layers import Combined, CrossAttention, FullAttention
 from explorer.specs.model import ModelSpec
+from explorer.specs.tensors import PACKED
 from tests.explorer.specs.family_configs import CONFIGS
 
 LENGTHS = [1, 2, 3, 4, 127, 128, 129, 511, 512, 1_024, 4_097, 8_192, 8_193, 100_000, 2**20]
-FORMATS = ["bf16", "fp32", "fp8", "fp8_head", "q8_0", "kivi-2"]
+# Each with the tensors that it is defined for, None for all.
+KEY_VALUE = ("key", "value")
+FORMATS = {"bf16": None, "fp32": None, "fp8": None, "fp8_head": KEY_VALUE, "q8_0": None, "kivi-2": KEY_VALUE}
 
 
 def by_rule(terms, tokens):
@@ -32,6 +36,12 @@ def by_rule(terms, tokens):
 @pytest.mark.parametrize("form", FORMATS)
 def test_layer_by_layer_by_terms_and_by_the_exported_rule(name, form):
     spec = from_config(CONFIGS[name])
+    if FORMATS[form] is not None and not all(
+        tensor.role in FORMATS[form] or tensor.role not in PACKED for layer in spec.layers for tensor in layer.tensors()
+    ):
+        with pytest.raises(InputError, match=f"kv_format={form}: a layout for Keys"):
+            cache_bytes(spec, 1, 1, form)
+        return
     exported = json.loads(json.dumps(sums.piecewise(spec, format_of(form), include_mtp=True)))
     for tokens in LENGTHS:
         found = cache_bytes(spec, tokens, 3, form, include_mtp=True)

@@ -36,6 +36,16 @@ def test_gemma_3_pattern_and_layer_types():
     assert kinds(base | {"sliding_window": None}) == ["full_attention"] * 6
 
 
+def test_windows_of_models_that_look_both_ways():
+    """A bidirectional window of 1,024 reaches 512 back: 513 tokens, the current one included."""
+    both = from_config(CONFIGS["gemma-3-27b"] | {"use_bidirectional_attention": True}).layers[0]
+    assert isinstance(both, SlidingWindow) and both.window == 513
+    all_ways = from_config(CONFIGS["gemma-4-31b"] | {"use_bidirectional_attention": "all"}).layers[0]
+    assert isinstance(all_ways, SlidingWindow) and all_ways.window == 513
+    vision = from_config(CONFIGS["gemma-4-31b"] | {"use_bidirectional_attention": "vision"}).layers[0]
+    assert isinstance(vision, SlidingWindow) and vision.window == 1024
+
+
 def test_gemma_4_last_layer_is_always_full():
     config = CONFIGS["gemma-4-31b"] | {"num_hidden_layers": 2, "layer_types": ["sliding_attention"] * 2}
     assert kinds(config) == ["sliding_window", "full_attention"]

@@ -6,6 +6,7 @@ from explorer.errors import InputError
 from explorer.specs.formats import FORMATS, Packing, cache_format
 from explorer.specs.latent import IndexedLatent, LatentAttention
 from explorer.specs.layers import FullAttention, SlidingWindow
+from explorer.specs.states import mamba2
 
 
 def bits(form):
@@ -74,6 +75,11 @@ def test_kivi_in_a_window():
     assert layer.bytes_at(10**6, "kivi-2") == kivi_by_hand(1_000, 8, 128, 2, 32, 128)
 
 
+def test_kivi_in_a_window_that_is_shorter_than_what_stays_unpacked():
+    layer = SlidingWindow(8, 128, 128, 64)
+    assert layer.bytes_at(10**6, "kivi-2") == layer.bytes_at(10**6, "bf16") == 64 * 4_096
+
+
 def test_fp8_ds_mla():
     """512 fp8 + 4 fp32 scales + 64 bf16 = 656 B; indexer keys 128 fp8 + 1 fp32 scale = 132 B."""
     assert LatentAttention(512, 64).bytes_at(1, "fp8_ds_mla") == 656
@@ -104,3 +110,23 @@ def test_every_format_is_named_and_packed_ones_say_what_they_count():
     for name, form in FORMATS.items():
         assert form.name == name
         assert form.note or form.packing.group_size is None
+
+
+@pytest.mark.parametrize(
+    ("form", "layer", "kept"),
+    [
+        ("kivi-2", LatentAttention(512, 64), "latents"),
+        ("kivi-2", FullAttention(1, 512, 0), "Key and Value in one"),
+        ("fp8_head", IndexedLatent(512, 64, 128, 2_048), "latents"),
+        ("fp8_ds_mla", FullAttention(8, 128, 128), "Keys"),
+    ],
+)
+def test_a_layout_is_refused_where_it_is_not_defined(form, layer, kept):
+    with pytest.raises(InputError, match=f"{form}.*this model keeps .*{kept}"):
+        layer.bytes_at(1, form)
+
+
+def test_states_are_beside_any_layout():
+    """A hybrid's states are not packed, so KIVI on its attention layers is well defined."""
+    state = mamba2(80, 64, 128, 1, 4, dtype="fp32")
+    assert state.bytes_at(1, "kivi-2") == state.bytes_at(1, "fp8_ds_mla") == state.bytes_at(1, "bf16")

@@ -13,6 +13,7 @@ from explorer.specs.layers import (
     SlidingWindow,
 )
 from explorer.specs.states import delta_net, mamba1, mamba2
+from explorer.specs.tensors import Tensor
 
 KIB, MIB = 2**10, 2**20
 
@@ -175,6 +176,12 @@ def test_mamba2():
 def test_what_a_rank_keeps(layer, tp, share):
     assert layer.bytes_at(1_000, 2, tp) * share == layer.bytes_at(1_000, 2)
     assert layer.read_bytes_at(1_000, 2, tp) * share == layer.read_bytes_at(1_000, 2)
+
+
+def test_a_replicated_tensor_is_whole_on_every_rank():
+    """Four heads on two ranks: two each, unless every rank keeps all."""
+    assert Tensor("key", 4, 128).heads_on_rank(2) == 2
+    assert Tensor("key", 4, 128, replicated=True).heads_on_rank(2) == 4
 
 
 def test_states_are_shared_by_heads():
