@@ -7,6 +7,8 @@ import pytest
 from explorer.errors import InputError
 from explorer.estimators.report import Options, report
 from explorer.estimators.report_text import text
+from explorer.specs.from_config import from_config
+from tests.explorer.specs.family_configs import CONFIGS
 
 KEYS = {
     "total_bytes",
@@ -34,6 +36,15 @@ def test_llama_3_1_8b_by_hand():
     assert sum(row["share"] for row in result["ledger"]) == 1.0
     assert result["origin"] == "computed"
     assert json.loads(json.dumps(result, allow_nan=False)) == result
+
+
+def test_share_is_of_the_bytes_kept():
+    """Chunks of 8,192 beside full layers at 32,768 tokens: 36 x 8,192 of 36 x 8,192 + 12 x 32,768 tokens kept."""
+    spec = from_config(CONFIGS["llama-4-scout"])
+    shares = {row["kind"]: row["share"] for row in report(spec, 32_768)["ledger"]}
+    assert shares["chunked_attention"] == 36 * 8_192 / (36 * 8_192 + 12 * 32_768)
+    reads = {row["kind"]: row["read_bytes_per_step"] for row in report(spec, 8_193)["ledger"]}
+    assert reads["chunked_attention"] == 36 * 4_096  # one token: the chunk has just begun
 
 
 def test_text_says_both_units():
