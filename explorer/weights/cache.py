@@ -1,8 +1,8 @@
 """The weight cache: one folder per model, complete or absent, safe against crashes and against other processes.
 
     <root>/models/<key>/   config.json, weights, tokenizer, manifest.json   (what readers see; appears by one rename)
-    <root>/work/<key>/     what is being downloaded or converted            (only the lock's holder touches it)
-    <root>/locks/<key>     held while work/<key> is in use; the system frees it when its holder dies
+    <root>/making/<key>/   what is being downloaded or converted            (only the lock's holder touches it)
+    <root>/locks/<key>     held while making/<key> is in use; the system frees it when its holder dies
 
 A folder is believed for its manifest, which is written last and names every file with size, time stamp and sha256.
 """
@@ -80,7 +80,7 @@ class WeightCache:
         """
         from filelock import FileLock, Timeout
 
-        work = self.root / "work" / key
+        work = self.root / "making" / key
         try:
             for folder in (self.root / "models", self.root / "locks", work.parent):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -109,20 +109,20 @@ class WeightCache:
         complete = manifest.write(finished)
         folder = self.folder(key)
         if folder.exists():  # damaged, or it would have been used
-            damaged = self.root / "work" / key / "damaged"
+            damaged = self.root / "making" / key / "damaged"
             shutil.rmtree(damaged, ignore_errors=True)
             folder.rename(damaged)
         sync_folder(finished)
         finished.rename(folder)
         sync_folder(folder.parent)
-        shutil.rmtree(self.root / "work" / key, ignore_errors=True)
+        shutil.rmtree(self.root / "making" / key, ignore_errors=True)
         return complete
 
     def _sweep(self, keep: str) -> None:
         """Remove what attempts for other models left a week ago and nobody came back for."""
         from filelock import FileLock, Timeout
 
-        for work in (self.root / "work").iterdir():
+        for work in (self.root / "making").iterdir():
             if work.name == keep or time.time() - work.stat().st_mtime < STALE_AFTER_S:
                 continue
             try:

@@ -95,7 +95,7 @@ def test_cache_that_cannot_be_written(resolver, tmp_path):
 
 
 def test_old_work_of_others_is_removed_and_recent_work_kept(resolver):
-    work = resolver.cache.root / "work"
+    work = resolver.cache.root / "making"
     old, recent = work / "old--model", work / "recent--model"
     for folder in (old, recent):
         folder.mkdir(parents=True)

@@ -155,7 +155,7 @@ def test_interrupted_download_keeps_what_was_finished(small, hub_resolver):
     with pytest.raises(Stopped):
         hub_resolver.resolve(REPO, progress=leave)
     assert not hub_resolver.cache.folder("test-org--small").exists()
-    work = hub_resolver.cache.root / "work" / "test-org--small" / f"hub-{COMMIT}"
+    work = hub_resolver.cache.root / "making" / "test-org--small" / f"hub-{COMMIT}"
     finished = {path.name for path in work.glob("*.safetensors")}
     names = {name for name in small.files if name.endswith(".safetensors")}
     assert finished and finished < names

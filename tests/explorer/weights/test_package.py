@@ -27,7 +27,7 @@ def test_package_is_converted_once(resolver, wheels, packaged):
     assert all(step.text.en and step.text.zh for step in seen)
     again = resolver.resolve(MODEL)
     assert again == replace(files, from_cache=True) and wheels.asked == 1
-    assert not list((resolver.cache.root / "work").iterdir())
+    assert not list((resolver.cache.root / "making").iterdir())
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other member", "flipped byte", "not a zip", "none"])

@@ -96,7 +96,7 @@ def test_kill_9(stand_at, asked_again, start, resolver, wheels):
     files = resolver.resolve(MODEL)
     assert not files.from_cache and wheels.asked == asked_again
     assert resolver.cache.find(KEY, verify=True) is not None
-    assert not list((resolver.cache.root / "work").iterdir())
+    assert not list((resolver.cache.root / "making").iterdir())
 
 
 def test_three_at_once_do_the_work_once(start, cache):
