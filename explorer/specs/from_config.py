@@ -31,11 +31,15 @@ class UnknownFamily(InputError):  # noqa: N818 (it says what is unknown)
 
     Attributes:
         model_type: the type, or None if the config names none.
+        config: the whole config, as it was given to `from_config`; None where it was not.
+        name: what the model was to be called.
     """
 
     def __init__(self, model_type: str | None, text: Text):
         super().__init__(text)
         self.model_type = model_type
+        self.config: Mapping[str, Any] | None = None
+        self.name = ""
 
 
 def from_config(config: Any, name: str = "config.json", switches: Iterable[str] = ()) -> ModelSpec:
@@ -51,7 +55,11 @@ def from_config(config: Any, name: str = "config.json", switches: Iterable[str] 
         InputError: a field is missing, out of range or inconsistent, or a switch does not exist.
     """
     chosen = frozenset(switches)
-    fields = language_model(config, chosen)
+    try:
+        fields = language_model(config, chosen)
+    except UnknownFamily as unknown:
+        unknown.config, unknown.name = config, name
+        raise
     spec = readers()[fields.model_type](fields)
     known = {switch.name for switch in spec.switches}
     for switch in sorted(chosen - known):

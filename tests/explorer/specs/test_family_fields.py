@@ -192,8 +192,9 @@ def test_switches_must_exist():
 
 def test_unknown_family_names_the_near_ones():
     with pytest.raises(UnknownFamily) as caught:
-        from_config(LLAMA | {"model_type": "gemma5"})
+        from_config(LLAMA | {"model_type": "gemma5"}, "mine")
     assert caught.value.model_type == "gemma5" and "gemma4" in str(caught.value)
+    assert caught.value.config == LLAMA | {"model_type": "gemma5"} and caught.value.name == "mine"
     with pytest.raises(UnknownFamily) as caught:
         from_config({"text_config": {"num_hidden_layers": 1}})
     assert caught.value.model_type is None
