@@ -13,7 +13,8 @@ from explorer.errors import InputError
 from explorer.specs.fields import Fields
 from explorer.specs.limits import short
 from explorer.specs.model import ModelSpec
-from explorer.specs.readers import readers
+from explorer.specs.overrides import refuse_unread
+from explorer.specs.readers import readers, reads_overrides
 from explorer.text import Text
 
 # Where a multimodal config keeps its language model; the deepest published one is thinker_config.text_config.
@@ -61,6 +62,8 @@ def from_config(config: Any, name: str = "config.json", switches: Iterable[str] 
         unknown.config, unknown.name = config, name
         raise
     spec = readers()[fields.model_type](fields)
+    if not reads_overrides(fields.model_type):
+        refuse_unread(fields, len(spec.layers))
     known = {switch.name for switch in spec.switches}
     for switch in sorted(chosen - known):
         there_are = ", ".join(sorted(known)) or "none"

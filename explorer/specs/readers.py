@@ -17,16 +17,24 @@ from explorer.specs.model import ModelSpec
 Reader = Callable[[Fields], ModelSpec]
 _PACKAGE = "explorer.specs.families"
 _READERS: dict[str, Reader] = {}
+_READ_OVERRIDES: set[str] = set()
 
 
-def reader(*model_types: str) -> Callable[[Reader], Reader]:
-    """Declare a function the reader of these model types."""
+def reader(*model_types: str, overrides: bool = False) -> Callable[[Reader], Reader]:
+    """Declare a function the reader of these model types.
+
+    Args:
+        model_types: what configs of the family say.
+        overrides: it makes use of `per_layer_config` (`overrides.py`), which is refused for all others.
+    """
 
     def declare(function: Reader) -> Reader:
         for model_type in model_types:
             if model_type in _READERS:
                 raise ValueError(f"model_type {model_type!r} has two readers: {_READERS[model_type]} and {function}")
             _READERS[model_type] = function
+            if overrides:
+                _READ_OVERRIDES.add(model_type)
         return function
 
     return declare
@@ -38,3 +46,8 @@ def readers() -> dict[str, Reader]:
     for module in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__):
         importlib.import_module(f"{_PACKAGE}.{module.name}")
     return dict(sorted(_READERS.items()))
+
+
+def reads_overrides(model_type: str) -> bool:
+    """Whether the reader of this type makes use of `per_layer_config`."""
+    return model_type in _READ_OVERRIDES

@@ -5,6 +5,7 @@ from explorer.specs.states import RecurrentState, delta_net
 from explorer.text import Text
 
 LINEAR, FULL = "linear_attention", "full_attention"
+_NAMED = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _FP32 = Text(
     "recurrent states are kept in fp32, as transformers and the published kernels do; convolution inputs in the "
     "model's own format",
@@ -17,7 +18,12 @@ _OWN = Text(
 
 
 def state_dtype(fields: Fields) -> str | None:
-    """The format of a state: "fp32", or None for the model's own, which some engines choose."""
+    """The format of a state: what the file names, else "fp32"; None for the model's own, which some engines choose."""
+    for field in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
+        named = _NAMED.get(str(fields.get(field)))
+        if named:
+            fields.assume(f"recurrent states are kept in {named}: {field}", f"循环状态按 {named} 保存：{field}")
+            return named
     return None if fields.switch("state-in-model-dtype", _FP32, _OWN) else "fp32"
 
 

@@ -4,6 +4,7 @@ The last `num_kv_shared_layers` layers have no Key and Value projections: each r
 them that has its own and is of the same type, sliding or full.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from explorer.errors import InputError
@@ -12,6 +13,7 @@ from explorer.specs.fields import Fields
 from explorer.specs.layers import FullAttention, LayerKind, SharedFromOwner, SlidingWindow
 from explorer.specs.limits import whole
 from explorer.specs.model import ModelSpec
+from explorer.specs.overrides import layer_overrides
 from explorer.specs.readers import reader
 from explorer.text import Text
 
@@ -42,7 +44,7 @@ def read_gemma3n(fields: Fields) -> ModelSpec:
     )
 
 
-@reader("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text")
+@reader("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text", overrides=True)
 def read_gemma4(fields: Fields) -> ModelSpec:
     """Full layers have heads of another size and, with `attention_k_eq_v`, another number of KV heads."""
     num_layers, num_heads = fields.layers(), fields.heads(8)
@@ -71,9 +73,9 @@ def read_gemma4(fields: Fields) -> ModelSpec:
 def _sizes(fields: Fields, num_heads: int, types: list[str]) -> list[tuple[int, int]]:
     """KV heads and head dimension of each layer."""
     num_kv_heads, head_dim = fields.kv_heads(num_heads, 4), fields.head_dim(num_heads, 256)
-    overrides = fields.table("per_layer_config")
-    if overrides:
-        return [_override(overrides.get(str(i)), num_kv_heads, head_dim) for i in range(len(types))]
+    own = layer_overrides(fields, len(types))
+    if own:
+        return [_override(own.get(index, {}), num_kv_heads, head_dim) for index in range(len(types))]
     global_dim = fields.count("global_head_dim", "head_dim", 512) if FULL in types else head_dim
     global_heads = num_kv_heads
     if fields.flag("attention_k_eq_v") and fields.get("num_global_key_value_heads") is not None:
@@ -81,9 +83,8 @@ def _sizes(fields: Fields, num_heads: int, types: list[str]) -> list[tuple[int, 
     return [(global_heads, global_dim) if kind == FULL else (num_kv_heads, head_dim) for kind in types]
 
 
-def _override(given: Any, num_kv_heads: int, head_dim: int) -> tuple[int, int]:
-    """One entry of `per_layer_config`, in which transformers writes down what differs from the rest."""
-    own = given if isinstance(given, dict) else {}
+def _override(own: Mapping[str, Any], num_kv_heads: int, head_dim: int) -> tuple[int, int]:
+    """One layer's entry of `per_layer_config`, in which transformers writes down what differs from the rest."""
     return (
         whole("num_kv_heads", own.get("num_key_value_heads", num_kv_heads), shown_as="num_key_value_heads"),
         whole("head_dim", own.get("head_dim", head_dim)),

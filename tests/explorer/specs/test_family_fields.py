@@ -53,9 +53,24 @@ def test_gemma_4_last_layer_is_always_full():
 
 def test_gemma_4_as_transformers_saves_it():
     """`per_layer_config` in place of `global_head_dim` and `num_global_key_value_heads`."""
-    own = {str(i): {"head_dim": 512, "num_key_value_heads": 4} for i in range(5, 60, 6)}
+    own = {f"{i:02}": {"head_dim": 512, "num_key_value_heads": 4} for i in range(5, 60, 6)}
     saved = without(CONFIGS["gemma-4-31b"], "num_global_key_value_heads") | {"per_layer_config": own}
     assert from_config(saved).layers == from_config(CONFIGS["gemma-4-31b"]).layers
+
+
+@pytest.mark.parametrize("bad", [{"x": {}}, {"60": {}}, {"-1": {}}, {"0": 5}, {"²": {}}, [1], {"9" * 5_000: {}}])
+def test_layer_overrides_that_name_no_layer(bad):
+    with pytest.raises(InputError, match="per_layer_config"):
+        from_config(CONFIGS["gemma-4-31b"] | {"per_layer_config": bad})
+
+
+def test_layer_overrides_that_no_reader_looks_at():
+    """A Llama whose seventh layer has fewer KV heads is refused; one whose MLP alone differs is read."""
+    with pytest.raises(InputError, match="their own 'num_key_value_heads'"):
+        from_config(LLAMA | {"per_layer_config": {"07": {"num_key_value_heads": 4}}})
+    assert (
+        from_config(LLAMA | {"per_layer_config": {"07": {"intermediate_size": 4}}}).layers == from_config(LLAMA).layers
+    )
 
 
 def test_gemma_4_global_kv_heads_count_only_with_k_eq_v():
@@ -135,6 +150,16 @@ def test_qwen_omni_nests_twice():
 def test_qwen3_next_interval():
     config = CONFIGS["qwen3-next-80b"] | {"num_hidden_layers": 4, "full_attention_interval": 2}
     assert kinds(config) == ["recurrent_state", "full_attention"] * 2
+
+
+def test_a_file_may_name_the_format_of_its_states():
+    base = CONFIGS["qwen3.5-9b"]
+    for named, num_bytes in (("float32", 4), ("bfloat16", 2)):
+        spec = from_config(base | {"mamba_ssm_dtype": named})
+        state = next(layer for layer in spec.layers if layer.kind == "recurrent_state")
+        assert state.bytes_at(1, "bf16") == 32 * 128 * 128 * num_bytes + 8_192 * 3 * 2
+        assert spec.switches == () and any("mamba_ssm_dtype" in line.en for line in spec.assumptions)
+    assert from_config(base | {"mamba_ssm_dtype": [1]}).layers == from_config(base).layers
 
 
 def test_qwen2_windows_by_layer():
