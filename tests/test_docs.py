@@ -107,8 +107,8 @@ def test_the_readmes_example_page_can_be_built(tmp_path: Path, monkeypatch: pyte
     exec(compile(code[1], "README.md", "exec"), made)
     page = made["PAGE"]
     for kind, name, text in (
-        ("strings", "roofline.json", '{"headline": "A roof"}'),
-        ("content", "roofline.md", "<!-- lede -->\nFirst.\n<!-- why -->\nBecause."),
+        ("strings", "choosing.json", '{"headline": "A choice"}'),
+        ("content", "choosing.md", "<!-- lede -->\nFirst.\n<!-- why -->\nBecause."),
     ):
         for lang in LANGUAGES:
             (tmp_path / kind / lang).mkdir(parents=True)
