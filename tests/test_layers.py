@@ -27,11 +27,13 @@ FORBIDDEN: dict[str, set[str]] = {
     "kernels": {"explorer", "pages", "app"} | PAGE_LIBRARIES,
     "explorer": {"pages", "app"} | PAGE_LIBRARIES,
     "explorer.specs": {"explorer.estimators", "explorer.engine", "explorer.methods", "explorer.measuring"},
+    "explorer.probing": {"kernels"}
+    | {f"explorer.{layer}" for layer in ("estimators", "engine", "methods", "measuring", "weights")},
     "explorer.estimators": {"explorer.engine", "explorer.methods", "explorer.measuring", "explorer.weights"},
     "explorer.weights": {"explorer.engine", "explorer.methods", "explorer.measuring", "explorer.estimators"},
-    "explorer.measuring": {"explorer.engine", "explorer.methods"},
+    "explorer.measuring": {"explorer.engine", "explorer.methods", "explorer.probing"},
     "explorer.methods": {"explorer.measuring"},
-    "explorer.engine": {"explorer.measuring"},
+    "explorer.engine": {"explorer.measuring", "explorer.probing"},
     "pages": {"app", "kernels", "torch", "triton", "transformers"},
 }
 # Only the command line knows everything below the pages; labs are known to it alone.
@@ -173,6 +175,10 @@ def test_no_cycle_at_load():
         ("explorer.estimators.memory", "import numpy as np"),
         ("explorer.estimators.memory", "from explorer.weights import resolve"),
         ("explorer.text", "from explorer.measuring.record import Record"),
+        ("explorer.probing.proof", "from explorer.labs.base import Lab"),
+        ("explorer.probing.proof", "from explorer.estimators import memory"),
+        ("explorer.engine.decoder", "from explorer.probing import weigh"),
+        ("explorer.specs.model", "from explorer.probing import probe"),
         ("explorer.labs.decode", "from explorer.cli import run"),
         ("pages.home", "import torch"),
         ("pages.home", "from kernels import paged"),
@@ -192,6 +198,9 @@ def test_the_rule_can_fail(module, line):
         ("explorer.cli.run", "from explorer.labs.base import LABS"),
         ("explorer.estimators.memory", "from explorer.specs.model import ModelSpec"),
         ("explorer.specs.model", "import json"),
+        ("explorer.probing.thin", "from explorer.specs.model import ModelSpec"),
+        ("explorer.probing.weigh", "import torch"),
+        ("explorer.labs.estimate_proof", "from explorer.probing import proof"),
         ("pages.home", "import gradio as gr"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Caches of real architectures: built thin by transformers, filled, and weighed to the byte."""
