@@ -104,8 +104,13 @@ HOSTILE_FILES = {
     "heads that do not divide": json.dumps(CONFIGS["gpt-oss-20b"] | {"num_key_value_heads": 7}).encode(),
     "strings": json.dumps(CONFIGS["deepseek-v3"] | {"kv_lora_rank": "512"}).encode(),
     "missing layers": json.dumps({"model_type": "deepseek_v3", "num_attention_heads": 8}).encode(),
-    "unknown family": json.dumps({"model_type": "no-such-family"}).encode(),
+    "no family": json.dumps({"model_type": None}).encode(),
+    "a family that is a list": json.dumps({"model_type": ["llama"]}).encode(),
+}
+UNKNOWN = {
+    "no such family": json.dumps({"model_type": "no-such-family"}).encode(),
     "duplicate keys and control characters": b'{"model_type": "x\\u0000\\n", "model_type": "y\\u001b[31m"}',
+    "a path": json.dumps({"model_type": "../../etc/passwd"}).encode(),
 }
 
 
@@ -116,6 +121,15 @@ def test_hostile_files(capsys, config_file, content):
     assert time.perf_counter() - started < 3
     assert (code, out) == (2, "")
     assert err.startswith("explorer: ") and err.count("\n") == 1 and err.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("content", UNKNOWN.values(), ids=UNKNOWN)
+def test_families_that_nobody_knows(capsys, config_file, content):
+    """They may first be looked for elsewhere, which is told; the last line is the refusal."""
+    code, out, err = run(capsys, config_file(content), "--tokens", "4096", "--json")
+    lines = err.splitlines()
+    assert (code, out) == (2, "") and len(lines) <= 2
+    assert lines[-1].startswith("explorer: model_type is ") and all(line.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize(
