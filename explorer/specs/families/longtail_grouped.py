@@ -57,9 +57,9 @@ def read_gpt_bigcode(fields: Fields) -> ModelSpec:
     return fields.spec([FullAttention(num_kv_heads, head_dim, head_dim)] * fields.layers())
 
 
-@reader("starcoder2")
-def read_starcoder2(fields: Fields) -> ModelSpec:
-    """StarCoder 2: one window for all layers, or none."""
+@reader("starcoder2", "ministral3")
+def read_one_window(fields: Fields) -> ModelSpec:
+    """StarCoder 2, Ministral 3: one window for all layers, or none."""
     num_layers, num_heads = fields.layers(), fields.heads()
     num_kv_heads, head_dim = fields.kv_heads(num_heads, required=True), fields.head_dim(num_heads)
     layer = attention(num_kv_heads, head_dim, fields.optional("sliding_window", "window"))

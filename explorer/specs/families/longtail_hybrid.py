@@ -1,10 +1,11 @@
 """Hybrids: some layers attend, the others carry a state of fixed size, and in a few families one layer does both.
 
-A state is counted in fp32, as transformers 5.24 stores it whatever the model's own format (a file that names another is
+A state is counted in fp32, as transformers 5.24 stores it whatever the model's own format (a file that names one is
 followed), and its convolution with the `kernel - 1` earlier inputs that it needs; transformers allocates `kernel`.
 """
 
 from explorer.errors import InputError
+from explorer.specs.families._states import state_dtype
 from explorer.specs.families._windows import attention
 from explorer.specs.fields import Fields
 from explorer.specs.layers import Combined, LayerKind, NoCache, SlidingWindow
@@ -32,7 +33,7 @@ def read_jamba(fields: Fields) -> ModelSpec:
     period = fields.count("attn_layer_period", "pattern", 8)
     offset = _whole_or(fields, "attn_layer_offset", 4)
     width = fields.count("mamba_expand", "pattern", 2) * fields.count("hidden_size")
-    state = mamba1(width, fields.count("mamba_d_state", "state_dim", 16), _kernel(fields), dtype="fp32")
+    state = mamba1(width, fields.count("mamba_d_state", "state_dim", 16), _kernel(fields), dtype=state_dtype(fields))
     kinds = ["full_attention" if i % period == offset else "linear_attention" for i in range(fields.layers())]
     return fields.spec(_layers(fields, kinds, state))
 
@@ -88,7 +89,7 @@ def read_zamba2(fields: Fields) -> ModelSpec:
             "配置中既无 layers_block_type 也无 hybrid_layer_ids：不知道哪些层带注意力",
         )
     head_dim = 2 * fields.count("hidden_size") // num_heads
-    state = _mamba2(fields, _inner(fields), heads="n_mamba_heads", groups="mamba_ngroups")
+    state = _mamba2(fields, _inner(fields), heads="n_mamba_heads", groups="mamba_ngroups", usual_heads=8)
     both = Combined((attention(fields.kv_heads(num_heads), head_dim, None), state))
     return fields.spec([both if kind == "hybrid" else state for kind in kinds])
 
@@ -183,20 +184,21 @@ def _mamba2(
     heads: str = "mamba_n_heads",
     groups: str = "mamba_n_groups",
     rows: str = "mamba_d_state",
+    usual_heads: int = 128,
 ) -> RecurrentState:
-    """A Mamba-2 state of this width.
+    """A Mamba-2 state of this width; `heads`, `groups` and `rows` are what the family calls them.
 
     Raises:
         InputError: the heads do not divide it.
     """
-    num_heads = fields.count(heads, "state_heads", 128)
+    num_heads = fields.count(heads, "state_heads", usual_heads)
     if width % num_heads:
         raise InputError(
             f"{heads}={num_heads} does not divide the inner width of {width}",
             f"{heads}={num_heads} 不能整除内部宽度 {width}",
         )
     state_dim, num_groups = fields.count(rows, "state_dim"), fields.count(groups, "state_heads", 1)
-    dtype = {"bfloat16": "bf16", "float16": "fp16"}.get(str(fields.get("mamba_ssm_cache_dtype")), "fp32")
+    dtype = state_dtype(fields)
     return mamba2(num_heads, width // num_heads, state_dim, num_groups, _kernel(fields), dtype=dtype)
 
 
