@@ -8,7 +8,7 @@ from typing import Any
 from explorer.cli.output import progress
 from explorer.errors import InputError
 from explorer.estimators.report import NotLocal, resolve
-from explorer.specs.from_config import from_config
+from explorer.specs.from_config import UnknownFamily, from_config
 from explorer.specs.limits import short
 from explorer.specs.model import ModelSpec
 from explorer.specs.read_config import MAX_CONFIG_BYTES, read_config
@@ -20,14 +20,42 @@ HUB_LIMIT_S = 8.0
 def spec_of(model: str, switches: Iterable[str] = ()) -> ModelSpec:
     """The model called `model`: a catalogue name, a `config.json`, a folder with one, or a Hub id.
 
+    Where no reader knows its model type, and transformers does, its cache is measured on a thin model.
+
     Raises:
-        UnknownFamily: its config is there, but no reader knows the model type.
-        InputError: it is none of them, or its config cannot be used.
+        InputError: it is none of them, its config cannot be used, or nobody knows its model type.
     """
+    try:
+        return _read(model, switches)
+    except UnknownFamily as unknown:
+        if unknown.config is None or unknown.model_type is None:
+            raise
+        return _measured(unknown, tuple(switches))
+
+
+def _read(model: str, switches: Iterable[str]) -> ModelSpec:
     try:
         return resolve(model, switches)
     except NotLocal as unknown:
         return from_config(_from_hub(model.strip(), unknown), model.strip(), switches)
+
+
+def _measured(unknown: UnknownFamily, switches: tuple[str, ...]) -> ModelSpec:
+    from explorer.probing.probe import LIMIT_S, NotMeasured, spec_from_probe
+
+    if switches:
+        raise InputError(
+            f"assume={short(switches[0])}: a model type without a reader is measured and has no switch",
+            f"assume={short(switches[0])}：没有读取规则的类型靠实测，没有开关",
+        )
+    progress(f"no reader knows {short(unknown.model_type)}: measuring a thin model of it, up to {LIMIT_S} s")
+    try:
+        return spec_from_probe(unknown.config, unknown.name)
+    except NotMeasured as error:
+        en, zh = error.reason.en, error.reason.zh
+        raise InputError(
+            f"{unknown.text.en}; it could not be measured either: {en}", f"{unknown.text.zh}；也无法实测：{zh}"
+        ) from error
 
 
 def _from_hub(repo: str, unknown: NotLocal) -> Any:
