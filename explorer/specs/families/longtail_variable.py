@@ -1,9 +1,9 @@
 """Models whose layers are not all alike in their heads, share Keys and Values, or run several times.
 
-Variable heads: OpenELM, DeciLM, Nemotron-NAS (Puzzle). Shared by neighbours: Hunyuan-Large (CLA, arXiv:2405.12981).
+Variable heads: OpenELM, DeciLM, Nemotron-NAS, MiMo-V2. Shared by neighbours: Hunyuan-Large (CLA, arXiv:2405.12981).
 Looped: Ouro, arXiv:2510.25741, and Inkling 2 Loop, whose layers run again with the same weights but other inputs, so
-every pass has Keys and Values of its own. Hunyuan without CLA and Inkling were checked against transformers 5.24; the
-others bring their own code: published implementations that read the same fields were read.
+every pass has Keys and Values of its own. Hunyuan without CLA, MiMo and Inkling were checked against transformers 5.24;
+the others bring their own code: published implementations that read the same fields were read.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import Any
 from explorer.errors import InputError
 from explorer.specs.families._windows import attention
 from explorer.specs.fields import Fields, divides, missing
-from explorer.specs.layers import Combined, FullAttention, LayerKind, NoCache, SharedFromOwner
+from explorer.specs.layers import Combined, FullAttention, LayerKind, NoCache, SharedFromOwner, SlidingWindow
 from explorer.specs.limits import short, whole
 from explorer.specs.model import ModelSpec
 from explorer.specs.readers import reader
@@ -69,6 +69,31 @@ def _heads_of_block(block: Any, num_heads: int) -> int:
         )
     group = whole("num_heads", part.get("n_heads_in_group"), shown_as="n_heads_in_group")
     return num_heads // divides("n_heads_in_group", group, num_heads)
+
+
+@reader("mimo_v2_flash")
+def read_mimo(fields: Fields) -> ModelSpec:
+    """MiMo-V2-Flash: Keys of 192 and Values of 128; the layers with a window have twice the KV heads.
+
+    `hybrid_layer_pattern` has 0 for full attention and 1 for a window; `sliding_window_size` counts the tokens before
+    the current one. Without a pattern the first layer and every sixth are full.
+    """
+    num_layers, num_heads = fields.layers(), fields.heads()
+    key_dim, value_dim = fields.count("head_dim", default=192), fields.count("v_head_dim", "head_dim", 128)
+    num_kv_heads = fields.kv_heads(num_heads, required=True)
+    given = fields.optional("swa_num_key_value_heads", "num_kv_heads")
+    before = fields.optional("sliding_window_size", "window")
+    window = fields.count("sliding_window", "window", 129) if before is None else before + 1
+    pattern = fields.each("hybrid_layer_pattern", num_layers)
+    types = fields.names("layer_types", num_layers, ("full_attention", "sliding_attention"))
+    if types is not None:
+        full = [kind == "full_attention" for kind in types]
+    elif pattern is not None:
+        full = [whole("max_window_layers", number, shown_as="hybrid_layer_pattern") == 0 for number in pattern]
+    else:
+        full = [i == 0 or (i + 1) % 6 == 0 for i in range(num_layers)]
+    local = SlidingWindow(given or 2 * num_kv_heads, key_dim, value_dim, window)
+    return fields.spec([FullAttention(num_kv_heads, key_dim, value_dim) if each else local for each in full])
 
 
 @reader("hunyuan", "hunyuan_v1_moe", "hunyuan_v1_dense")
