@@ -1,5 +1,6 @@
 """The model that a word on the command line means: what is here first, then the Hugging Face Hub's `config.json`."""
 
+import importlib.util
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,9 +13,11 @@ from explorer.specs.from_config import UnknownFamily, from_config
 from explorer.specs.limits import short
 from explorer.specs.model import ModelSpec
 from explorer.specs.read_config import MAX_CONFIG_BYTES, read_config
+from explorer.text import Text
 
 # Seconds for each of two questions: an estimate is asked for in passing, nobody waits long for it.
 HUB_LIMIT_S = 8.0
+_UNLISTED = Text("the installed transformers does not know it", "已安装的 transformers 不认识它")
 
 
 def spec_of(model: str, switches: Iterable[str] = ()) -> ModelSpec:
@@ -30,6 +33,8 @@ def spec_of(model: str, switches: Iterable[str] = ()) -> ModelSpec:
     except UnknownFamily as unknown:
         if unknown.config is None or unknown.model_type is None:
             raise
+        if not _transformers_may_know(unknown.model_type):
+            raise _not_measured(unknown, _UNLISTED) from unknown
         return _measured(unknown, tuple(switches))
 
 
@@ -52,10 +57,23 @@ def _measured(unknown: UnknownFamily, switches: tuple[str, ...]) -> ModelSpec:
     try:
         return spec_from_probe(unknown.config, unknown.name)
     except NotMeasured as error:
-        en, zh = error.reason.en, error.reason.zh
-        raise InputError(
-            f"{unknown.text.en}; it could not be measured either: {en}", f"{unknown.text.zh}；也无法实测：{zh}"
-        ) from error
+        raise _not_measured(unknown, error.reason) from error
+
+
+def _not_measured(unknown: UnknownFamily, reason: Text) -> InputError:
+    return InputError(
+        f"{unknown.text.en}; it could not be measured either: {reason.en}",
+        f"{unknown.text.zh}；也无法实测：{reason.zh}",
+    )
+
+
+def _transformers_may_know(model_type: str) -> bool:
+    """Whether the installed transformers lists such a type, found out without importing it (that takes seconds)."""
+    found = importlib.util.find_spec("transformers")
+    if found is None or found.origin is None:
+        return False
+    lists = (Path(found.origin).parent / "models" / "auto").glob("*.py")
+    return any(f'"{model_type}"' in file.read_text(encoding="utf-8") for file in lists)
 
 
 def _from_hub(repo: str, unknown: NotLocal) -> Any:

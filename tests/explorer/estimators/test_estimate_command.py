@@ -6,6 +6,8 @@ import time
 import pytest
 
 from explorer.cli.main import main
+from explorer.specs.from_config import from_config
+from explorer.specs.readers import readers
 from tests.explorer.specs.family_configs import CONFIGS
 
 GIB = 2**30
@@ -125,11 +127,28 @@ def test_hostile_files(capsys, config_file, content):
 
 @pytest.mark.parametrize("content", UNKNOWN.values(), ids=UNKNOWN)
 def test_families_that_nobody_knows(capsys, config_file, content):
-    """They may first be looked for elsewhere, which is told; the last line is the refusal."""
+    """No process is started to measure them: that transformers does not list them is found out at once."""
+    started = time.perf_counter()
     code, out, err = run(capsys, config_file(content), "--tokens", "4096", "--json")
-    lines = err.splitlines()
-    assert (code, out) == (2, "") and len(lines) <= 2
-    assert lines[-1].startswith("explorer: model_type is ") and all(line.isprintable() for line in lines)
+    assert time.perf_counter() - started < 2
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert err.startswith("explorer: model_type is ") and err.rstrip("\n").isprintable()
+
+
+def test_a_family_that_transformers_lists_is_measured(capsys, config_file, monkeypatch):
+    """The measuring is stood in for: here it is only asked whether it is called, with what, and told."""
+    pytest.importorskip("transformers")
+    asked = []
+
+    def probe(config, name):
+        asked.append((config["model_type"], name))
+        return from_config(CONFIGS["llama-3.1-8b"], name)
+
+    monkeypatch.setattr("explorer.probing.probe.spec_from_probe", probe)
+    monkeypatch.setattr("explorer.specs.from_config.readers", lambda: {"llama": readers()["llama"]})
+    code, out, err = run(capsys, config_file(CONFIGS["gemma-7b"], "gemma.json"), "--tokens", "1", "--json")
+    assert (code, asked) == (0, [("gemma", "gemma.json")]) and "measuring" in err
+    assert json.loads(out)["total_bytes"] == 131_072
 
 
 @pytest.mark.parametrize(

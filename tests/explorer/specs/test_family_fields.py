@@ -174,6 +174,49 @@ def test_qwen2_windows_by_layer():
     assert set(kinds(CONFIGS["qwen3-235b"] | {"use_sliding_window": True})) == {"sliding_window"}
 
 
+@pytest.mark.parametrize("name", ["qwen3-235b", "glm-4.5", "mixtral-8x7b", "minimax-text-01"])
+def test_families_whose_head_dim_follows_from_the_width(name):
+    """Absent, `head_dim` is hidden_size / heads in these classes, though qwen3's own default is 128."""
+    config = without(CONFIGS[name], "head_dim") | {"hidden_size": 96 * 64, "num_attention_heads": 96}
+    config["num_key_value_heads"] = 4
+    full = next(layer for layer in from_config(config).layers if layer.kind == "full_attention")
+    assert full == FullAttention(4, 64, 64)
+
+
+def test_qwen2_vl_counts_windows_from_layer_80():
+    """Its class's max_window_layers is 80 where qwen2's is 28."""
+    config = CONFIGS["qwen2-72b"] | {"use_sliding_window": True, "sliding_window": 64, "num_hidden_layers": 81}
+    assert kinds(config | {"model_type": "qwen2_vl"}) == ["full_attention"] * 80 + ["sliding_window"]
+
+
+def test_mistral_window_that_is_switched_off():
+    config = CONFIGS["mistral-7b-v0.1"] | {"use_sliding_window": False}
+    assert set(kinds(config)) == {"full_attention"}
+    assert set(kinds(CONFIGS["mixtral-8x7b"] | {"sliding_window": 4096})) == {"sliding_window"}
+
+
+def test_deepseek_v4_rates_and_drafts():
+    """Another rate is followed: an entry for every 8 tokens. Draft layers without a ratio of their own are windows."""
+    rates = {"compressed_sparse_attention": 8, "heavily_compressed_attention": 64}
+    base = CONFIGS["deepseek-v4-flash"]
+    layers = from_config(base | {"compress_rates": rates}).layers
+    assert [layer.ratio for layer in layers[2:4]] == [8, 64]
+    short = base | {"compress_ratios": base["compress_ratios"][:43], "num_nextn_predict_layers": 2}
+    assert [layer.kind for layer in from_config(short).mtp_layers] == ["sliding_window"] * 2
+
+
+def test_minimax_m2_drafts_only_with_use_mtp():
+    base = CONFIGS["minimax-m2"] | {"num_mtp_modules": 3}
+    assert len(from_config(base).mtp_layers) == 0
+    assert len(from_config(base | {"use_mtp": True}).mtp_layers) == 3
+
+
+def test_mamba_width_may_be_stated():
+    """4,000 channels of 16 fp32 numbers and 3 inputs of 2 bytes, where expand x hidden_size would be 5,120."""
+    layer = from_config(CONFIGS["mamba-2.8b"] | {"intermediate_size": 4_000}).layers[0]
+    assert layer.bytes_at(1, "bf16") == 4_000 * (64 + 6)
+
+
 def test_phi_3_mini_has_a_window_in_every_layer():
     assert set(kinds(CONFIGS["phi-4"] | {"sliding_window": 2047})) == {"sliding_window"}
 
