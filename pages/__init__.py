@@ -1,6 +1,6 @@
 """The explorer's pages. `PAGES` is the table of contents: explicit, in reading order, one module a page."""
 
-from pages import attention, cache_size, engine, heads, home
+from pages import attention, cache_size, engine, heads, home, worked_example
 from pages._page import Page
 
 PAGES: tuple[Page, ...] = (
@@ -9,4 +9,5 @@ PAGES: tuple[Page, ...] = (
     cache_size.PAGE,
     engine.PAGE,
     heads.PAGE,
+    worked_example.PAGE,
 )
