@@ -127,6 +127,8 @@ def test_encoder_decoders():
     short = from_config({"model_type": "t5", "d_model": 512, "num_heads": 8, "num_layers": 6, "encoder_tokens": 20})
     assert size(short, 10) == 30 * 12 * KIB
     assert any("512 tokens long" in line.en for line in t5.assumptions)
+    deeper = from_config({"model_type": "t5", "d_model": 512, "num_heads": 8, "num_layers": 6, "num_decoder_layers": 9})
+    assert slope(deeper) == 18 * KIB
     tiny = {"d_model": 384, "decoder_layers": 4, "decoder_attention_heads": 6, "encoder_layers": 4}
     whisper = from_config({"model_type": "whisper", **tiny, "max_source_positions": 1500, "max_target_positions": 448})
     assert (slope(whisper), size(whisper, 448), whisper.max_positions) == (6 * KIB, (448 + 1500) * 6 * KIB, 448)
