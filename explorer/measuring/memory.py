@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,12 @@ class AllocatorReading:
 
     Attributes:
         net_bytes: handed out less given back: what the run left behind.
-        peak_bytes: the most in use at once above the start; None where the allocator does not say (CPU).
+        peak_bytes: the most in use at once above the start.
         source: which allocator, and what it counts.
     """
 
     net_bytes: int
-    peak_bytes: int | None
+    peak_bytes: int
     source: str
 
 
@@ -137,8 +138,15 @@ def _cpu_delta(fn: Callable[[], Any]) -> tuple[Any, AllocatorReading]:
         result = fn()
     finally:
         profiler.stop()
-    net = sum(event.self_cpu_memory_usage for event in profiler.events())
-    return result, AllocatorReading(int(net), None, "torch CPU allocator through torch.profiler, exact bytes")
+    # Each call of the allocator, in order of time; what is given back counts below 0.
+    calls = sorted((e.start_ns(), e.nbytes()) for e in _kineto_events(profiler) if e.name() == "[memory]")
+    in_use = list(accumulate((size for _, size in calls), initial=0))
+    return result, AllocatorReading(in_use[-1], max(in_use), "torch CPU allocator through torch.profiler, exact bytes")
+
+
+def _kineto_events(profiler: torch.profiler.profile) -> Any:
+    assert profiler.profiler is not None and profiler.profiler.kineto_results is not None, "the profiler has run"
+    return profiler.profiler.kineto_results.events()
 
 
 _STARTED: list[bool] = []

@@ -28,7 +28,7 @@ def test_empty_tensors_cost_nothing():
 def test_cpu_allocator_is_exact(size):
     kept, reading = memory.allocator_delta(lambda: torch.empty(size, dtype=torch.uint8), CPU)
     assert reading.net_bytes == size == memory.tensor_bytes([kept])
-    assert reading.peak_bytes is None
+    assert reading.peak_bytes == size
 
 
 def test_cpu_allocator_knows_what_was_given_back():
@@ -40,6 +40,7 @@ def test_cpu_allocator_knows_what_was_given_back():
 
     kept, reading = memory.allocator_delta(work, CPU)
     assert reading.net_bytes == memory.tensor_bytes(kept) == 1000 + 8
+    assert reading.peak_bytes == 1000 + (1 << 20), "both at once, the sum only later"
 
 
 IN_A_THREAD = """
