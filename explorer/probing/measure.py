@@ -13,7 +13,7 @@ from explorer.errors import InputError
 from explorer.probing import hugging_face
 from explorer.probing.curves import rows_at, rule_of
 from explorer.probing.fill import caches, fill
-from explorer.probing.shrink import Widths
+from explorer.probing.shrink import WINDOWS, Widths
 from explorer.probing.thin import MAX_LAYERS, ThinConfig, thin_config
 from explorer.probing.weigh import Held, weigh
 from explorer.specs import pieces
@@ -23,7 +23,7 @@ LENGTHS = 140  # the curve's end: past a compressed entry of 128 tokens
 CHECKED_AT = 301
 # (widths that leave the hidden size or not) x (narrow and shallow, wide and deep), with their windows
 _TRIES = ((Widths(64, 32), Widths(192, 48)), (Widths(0, 32), Widths(0, 48)))
-_WINDOWS = (24, 32)
+_SHORT_WINDOWS = (24, 32)
 _ROLES = {"keys": "key", "values": "value", "indexer_keys": "index"}
 
 
@@ -71,9 +71,12 @@ def measure(config: Mapping[str, Any]) -> Measured:
         InputError: it cannot be built or run, or what it keeps follows no known rule, or hangs on what was shrunk.
     """
     for narrow, wide in _TRIES:
-        thin = thin_config(config, widths=narrow, longest_window=_WINDOWS[0])
+        thin = thin_config(config, widths=narrow, longest_window=_SHORT_WINDOWS[0])
         deep = thin_config(
-            config, widths=wide, longest_window=_WINDOWS[1], at_least_layers=min(2 * thin.num_layers, MAX_LAYERS // 2)
+            config,
+            widths=wide,
+            longest_window=_SHORT_WINDOWS[1],
+            at_least_layers=min(2 * thin.num_layers, MAX_LAYERS // 2),
         )
         first, second = _layers(thin), _layers(deep)
         merged = _merged(thin, first, deep, second)
@@ -175,6 +178,21 @@ def _cap(found: Found) -> int | None:
 def _windows_seen(thin: ThinConfig, layers: tuple[Layer, ...]) -> bool:
     caps = {_cap(tensor) for layer in layers for tensor in layer}
     return all(caps & {short, short - 1} for _, short in thin.scaled_windows.values())
+
+
+def unreached_limits(known: Mapping[str, Any]) -> list[str]:
+    """Fields that read like windows or chunks of more tokens than were ever shown: whether they bind was not seen.
+
+    Args:
+        known: a configuration with every default filled in.
+    """
+    found = []
+    for name, value in known.items():
+        longest = max((each for each in value if type(each) is int), default=0) if isinstance(value, list) else value
+        limits = any(word in name for word in ("window", "chunk")) and name not in WINDOWS and "layers" not in name
+        if limits and type(longest) is int and longest > CHECKED_AT:
+            found.append(name)
+    return sorted(found)
 
 
 def as_json(measured: Measured) -> dict[str, Any]:

@@ -167,4 +167,12 @@ def _assumptions(answer: Mapping[str, Any]) -> tuple[Text, ...]:
                 "配置中写有窗口，但缓存保留了窗口以外的 token：按保留计入",
             )
         )
+    if answer["unreached_limits"]:
+        names = ", ".join(answer["unreached_limits"])
+        lines.append(
+            Text(
+                f"{names}: larger than the lengths measured, taken not to limit what is kept",
+                f"{names}：大于实测长度，视为不限制保留的内容",
+            )
+        )
     return tuple(lines)

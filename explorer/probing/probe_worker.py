@@ -57,6 +57,7 @@ def measured(config: dict[str, Any]) -> dict[str, Any]:
     except InputError as error:
         return {"error": [error.text.en, error.text.zh]}
     return found | {
+        "unreached_limits": measure.unreached_limits(real.to_dict()),
         "model_type": real.model_type,
         "num_heads": getattr(real, "num_attention_heads", None),
         "hidden_size": getattr(real, "hidden_size", None),

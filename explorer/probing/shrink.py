@@ -60,7 +60,7 @@ _AT_MOST = {
     "q_lora_rank": 16,
     "o_lora_rank": 16,
 }
-_WINDOWS = {"sliding_window", "attention_chunk_size", "attention_window_size"}
+WINDOWS = {"sliding_window", "attention_chunk_size", "attention_window_size"}
 
 # Families where a width named above, or the hidden size, is the size of a state.
 _STATE_MARKS = (
@@ -128,7 +128,7 @@ def windows_scaled(
 ) -> tuple[dict[str, Any], dict[str, tuple[int, int]]]:
     """`fields` with no window longer than `longest`, and what was shortened: name -> (real, thin)."""
     scaled = {}
-    for name in _WINDOWS:
+    for name in WINDOWS:
         value = fields.get(name, known.get(name))
         if longest is not None and isinstance(value, int) and value > longest:
             scaled[name] = (value, longest)

@@ -155,6 +155,13 @@ STATE_MODELS: dict[str, dict[str, Any]] = {
         n_routed_experts=128,
         num_experts_per_tok=6,
     ),  # Nemotron 3 Nano 30B-A3B
+    "rwkv": {
+        "model_type": "rwkv",
+        "num_hidden_layers": 12,
+        "hidden_size": 768,
+        "attention_hidden_size": 768,
+        "context_length": 1024,
+    },  # RWKV-4 169M
     "lfm2": model(
         "lfm2",
         16,

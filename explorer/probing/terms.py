@@ -21,6 +21,8 @@ _SCALAR = 8
 
 # Families whose code keeps a recurrent state in the model's own format; all others keep it in fp32.
 _STATE_IN_MODEL_FORMAT = frozenset({"minimax"})
+# Families whose earlier inputs are a token shift, not a convolution: one is needed and one is kept.
+_NO_KERNEL = frozenset({"rwkv"})
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,9 @@ def _window_length(layer: LayerKind, kv_len: int, model_type: str) -> int:
 
 
 def _whole_kernel(layer: LayerKind, kv_len: int, model_type: str) -> int:
-    del kv_len, model_type
+    del kv_len
+    if model_type in _NO_KERNEL:
+        return 0
     return sum(tensor.heads * tensor.dim for tensor in layer.tensors() if tensor.role == "conv") * _ELEMENT
 
 

@@ -8,9 +8,9 @@ from explorer.cli import main
 from explorer.cli.models import spec_of
 from explorer.errors import InputError
 from explorer.probing.architectures import ARCHITECTURES
+from explorer.probing.measure import unreached_limits
 from explorer.probing.probe import NotMeasured, spec_from_probe
 from explorer.specs.from_config import from_config
-from explorer.specs.readers import readers
 
 # MiMo-V2-Flash: Keys of 192, Values of 128; 9 of 48 layers full with 4 heads, 39 with a window of 128 and 8 heads.
 MIMO = {
@@ -26,7 +26,6 @@ MINICPM3 = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif("mimo_v2_flash" in readers(), reason="has a reader now: choose another")
 def test_layers_of_two_kinds_and_unequal_keys_and_values():
     """2 x 4 heads x 320 x 2 bytes = 5,120 a token; 10 x 8 heads x 320 x 128 x 2 bytes = 6,553,600 for windows."""
     spec = spec_from_probe(MIMO, "mimo")
@@ -36,9 +35,9 @@ def test_layers_of_two_kinds_and_unequal_keys_and_values():
     assert (spec.name, len(spec.layers), spec.num_heads, spec.hidden_size) == ("mimo", 12, 64, 4096)
 
 
-@pytest.mark.skipif("minicpm3" in readers(), reason="has a reader now: choose another")
-def test_the_command_line_measures_what_it_cannot_read(tmp_path, capsys):
-    """62 layers x (256 + 32) x 2 bytes = 35,712 a token."""
+def test_the_command_line_measures_what_it_cannot_read(tmp_path, capsys, monkeypatch):
+    """As if no reader were there. 62 layers x (256 + 32) x 2 bytes = 35,712 a token."""
+    monkeypatch.setattr("explorer.specs.from_config.readers", dict)
     file = tmp_path / "config.json"
     file.write_text(json.dumps(MINICPM3))
     assert main.main(["estimate", str(file), "--tokens", "1000", "--json"]) == 0
@@ -90,3 +89,14 @@ def test_a_name_that_nobody_knows(tmp_path):
     file.write_text('{"model_type": "lama_9"}')
     with pytest.raises(InputError, match=r"no reader knows .*nearest.*could not be measured either.*does not know it"):
         spec_of(str(file))
+
+
+def test_limits_that_were_not_reached_are_named():
+    known = {
+        "sliding_window": 4096,
+        "local_window_size": 512,
+        "chunk_sizes": [64, 8192],
+        "window_bias": 3,
+        "heads": 999,
+    }
+    assert unreached_limits(known) == ["chunk_sizes", "local_window_size"]
