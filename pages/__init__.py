@@ -1,6 +1,6 @@
 """The explorer's pages. `PAGES` is the table of contents: explicit, in reading order, one module a page."""
 
-from pages import attention, cache_size, engine, heads, home, worked_example
+from pages import attention, cache_size, engine, heads, home, roofline, worked_example
 from pages._page import Page
 
 PAGES: tuple[Page, ...] = (
@@ -8,6 +8,7 @@ PAGES: tuple[Page, ...] = (
     attention.PAGE,
     cache_size.PAGE,
     engine.PAGE,
+    roofline.PAGE,
     heads.PAGE,
     worked_example.PAGE,
 )
