@@ -129,7 +129,7 @@ class EstimateProof(Lab):
     def expected_seconds(self, bench_kind: str) -> float | None:
         """Most of it is building; the GPU is not used."""
         del bench_kind
-        return 5 + (45 if self.architecture == ALL else 3) * max(1.0, self.kv_len / 400)
+        return 4 + (30 if self.architecture == ALL else 3) * max(1.0, self.kv_len / 400)
 
 
 def _row(name: str, made: "Subject", found: "Proof") -> Row:

@@ -73,6 +73,8 @@ def build(fields: Mapping[str, Any], dtype: Any = None) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
+    from explorer.probing.quick_init import QuickInit
+
     real = language_config(fields)
     if type(real) not in AutoModelForCausalLM._model_mapping:
         raise InputError(
@@ -83,7 +85,8 @@ def build(fields: Mapping[str, Any], dtype: Any = None) -> Any:
         with quiet(), torch.random.fork_rng(devices=()):
             torch.manual_seed(0)
             _fits(AutoModelForCausalLM, real)
-            return AutoModelForCausalLM.from_config(real, dtype=dtype or torch.bfloat16).eval()
+            with QuickInit():
+                return AutoModelForCausalLM.from_config(real, dtype=dtype or torch.bfloat16).eval()
     except InputError:
         raise
     except Exception as error:
