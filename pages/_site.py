@@ -7,6 +7,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from explorer.text import LANGUAGES
+from pages._api import add_api
 from pages._assets import AssetServer
 from pages._document import TITLE_MARK, Documents
 from pages._page import Ctx, Page
@@ -35,6 +36,8 @@ def build_site(pages: tuple[Page, ...]) -> gr.Blocks:
             site.current_page = page.path(lang)
             gr.Navbar(visible="hidden")  # type: ignore[arg-type]  # False does not hide it
             page.build(Ctx(lang, page, site, pages))
+        site.current_page = ""
+        add_api()
         _check_load_events(site)
     return site
 

@@ -1,53 +1,12 @@
 // The growth figure of the page "Cache size": cache bytes against tokens, with the weights and the GPU's memory as lines.
-// KV.cacheSizePlot(host, kv) gives draw(view); a view holds plain numbers (see cache-size.js). Redrawn whole each time.
+// KV.cacheSizePlot(host, kv, onPick) gives draw(view); a view holds plain numbers and functions of tokens (see cache-size.js).
+// Several kinds of layer are lines of their own on logarithmic axes and stacked areas on linear ones. Redrawn whole each time.
 KV.cacheSizePlot = (host, kv, onPick) => {
   "use strict";
-  const MARGIN = { top: 14, right: 20, bottom: 42, left: 62 };
-  const MAX_X = 2 ** 24, LOW_Y = 2 ** 20, HIGH_Y = 2 ** 44;
-  const svg = host.appendChild(kv.svg("svg", { class: "cs-plot", role: "img" }));
+  const MARGIN = { top: 14, right: 20, bottom: 42, left: 62 }, STEPS = 160;
+  const { both, tokensShort, bytesShort } = KV.cacheSizeScales;
+  const svg = host.appendChild(kv.svg("svg", { class: "cs-plot", role: "img" })), clip = kv.unique();
   let view = null, x = null, width = 0;
-
-  const short = (n, base, names) => {
-    let unit = 0;
-    while (n >= base && unit < names.length - 1) { n /= base; unit += 1; }
-    return `${KV.number(n, n < 10 && n % 1 ? 1 : 0)}${names[unit]}`;
-  };
-  const tokensShort = (n) => short(n, 1024, ["", " Ki", " Mi"]);
-  const bytesShort = (n) => short(n, 1024, [" B", " KiB", " MiB", " GiB", " TiB", " PiB"]);
-
-  // A scale from values to pixels, with its ticks: doubling steps, or 4 to 8 steps of one power of two.
-  const logScale = (low, high, from, to) => {
-    const octaves = Math.log2(high / low), ticks = [];
-    for (let value = low; value <= high; value *= 16) ticks.push(value);
-    return {
-      ticks, low, high,
-      at: (value) => from + ((to - from) * Math.log2(Math.min(high, Math.max(low, value)) / low)) / octaves,
-      back: (pixel) => low * 2 ** ((octaves * (pixel - from)) / (to - from)),
-    };
-  };
-  const linearScale = (most, from, to) => {
-    const step = 2 ** Math.floor(Math.log2(most) - 2), high = Math.ceil(most / step) * step, ticks = [];
-    for (let value = 0; value <= high; value += step) ticks.push(value);
-    return {
-      ticks, low: 0, high,
-      at: (value) => from + ((to - from) * Math.min(high, Math.max(0, value))) / high,
-      back: (pixel) => (high * (pixel - from)) / (to - from),
-    };
-  };
-
-  const scales = (height) => {
-    const left = MARGIN.left, right = width - MARGIN.right, bottom = height - MARGIN.bottom, top = MARGIN.top;
-    if (view.log) {
-      let low = LOW_Y, high = HIGH_Y;
-      while (view.slope * MAX_X < low * 16 && low > 1) low /= 16;
-      while (view.total > high) high *= 16;
-      return [logScale(1, MAX_X, left, right), logScale(low, high, bottom, top)];
-    }
-    const near = Math.max(view.tokens, view.crossing || 0);
-    const most = 1.08 * Math.max(near, view.fits <= 16 * near ? view.fits : 0, 16);
-    const across = linearScale(Math.min(MAX_X, most), left, right);
-    return [across, linearScale(1.08 * Math.max(view.slope * across.high, Math.min(view.weights, view.slope * across.high * 4)), bottom, top)];
-  };
 
   const grid = (y, bottom) => [
     ...x.ticks.map((value) => kv.svg("g", {},
@@ -68,6 +27,43 @@ KV.cacheSizePlot = (host, kv, onPick) => {
     return sorted;
   };
 
+  // Whole numbers of tokens, evenly spread over the axis, with every place where something happens.
+  const lengths = () => {
+    const found = new Set([...view.bends, view.tokens, view.crossing || 1, view.fits || 1]);
+    for (let i = 0; i <= STEPS; i += 1) {
+      found.add(Math.max(1, Math.round(view.log ? x.low * (x.high / x.low) ** (i / STEPS) : (x.high * i) / STEPS)));
+    }
+    return [...found].filter((value) => value <= x.high).sort((a, b) => a - b);
+  };
+  const points = (at, y, bytes) => at.map((value) => `${x.at(value).toFixed(2)},${y.free(bytes(value)).toFixed(2)}`);
+  const letter = (kind, px, py) => kv.svg("text", { class: `cs-letter cs-kind-${kind.colour}`, x: px, y: py, "text-anchor": "end" }, kind.letter);
+
+  const areas = (at, y) => {
+    const below = at.map(() => 0), end = at.length - 1;
+    return view.kinds.flatMap((kind) => {
+      const floor = at.map((value, i) => `${x.at(value).toFixed(2)},${y.free(below[i]).toFixed(2)}`).reverse(), before = below[end];
+      at.forEach((value, i) => { below[i] += kind.bytes(value); });
+      const roof = at.map((value, i) => `${x.at(value).toFixed(2)},${y.free(below[i]).toFixed(2)}`);
+      const room = y.free(before) - y.free(below[end]);
+      return [
+        kv.svg("polygon", { class: `cs-area cs-kind-${kind.colour}`, "data-kind": kind.kind, points: [...roof, ...floor].join(" ") }),
+        room > 14 ? letter(kind, x.at(at[end]) - 5, (y.free(before) + y.free(below[end])) / 2 + 5) : null,
+      ];
+    });
+  };
+  // Letters of lines that end near one another stand side by side.
+  const strands = (at, y) => {
+    const taken = [];
+    return view.kinds.flatMap((kind) => {
+      const end = y.at(kind.bytes(at[at.length - 1])), beside = taken.filter((other) => Math.abs(other - end) < 15).length;
+      taken.push(end);
+      return [
+        kv.svg("polyline", { class: `cs-strand cs-kind-${kind.colour}`, "data-kind": kind.kind, points: points(at, y, kind.bytes).join(" ") }),
+        letter(kind, x.at(x.high) - 4 - 15 * beside, end + 15),
+      ];
+    });
+  };
+
   const line = (item) => kv.svg("line", { class: `cs-line is-${item.kind}`, x1: MARGIN.left, x2: width - MARGIN.right, y1: item.y, y2: item.y });
   const SHAPES = {
     here: (cx, cy) => kv.svg("circle", { class: "cs-here", cx, cy, r: 6.5 }),
@@ -75,35 +71,51 @@ KV.cacheSizePlot = (host, kv, onPick) => {
     fits: (cx, cy) => kv.svg("rect", { class: "cs-fits", x: cx - 6, y: cy - 6, width: 12, height: 12 }),
   };
   const mark = (kind, at, y, bottom) => {
-    const cx = x.at(at), cy = y.at(view.slope * at);
+    const cx = x.at(at), cy = y.at(view.bytes(at));
     return [kv.svg("line", { class: "cs-drop", x1: cx, x2: cx, y1: cy, y2: bottom }), SHAPES[kind](cx, cy)];
+  };
+  // Where a window, a top-k or a state is full: the slope changes there.
+  const bends = (y) => {
+    let last = -Infinity;
+    return view.bends.filter((at) => at > 1 && at <= x.high).flatMap((at) => {
+      const cx = x.at(at), cy = y.at(view.bytes(at)), room = cx - last > 90 && cx < width - MARGIN.right - 110;
+      // On the axis itself there is nothing to see.
+      if (cx < MARGIN.left + 10) return [];
+      if (room) last = cx;
+      return [kv.svg("circle", { class: "cs-bend", cx, cy, r: 4.5 }),
+        room ? kv.svg("text", { class: "cs-label cs-bend-label", x: cx + 7, y: Math.min(cy + 19, y.at(y.low) - 5) }, kv.t("bend", { n: KV.number(at) })) : null];
+    });
   };
 
   const draw = (next) => {
     view = next || view;
     width = host.clientWidth;
     if (!view || !width) return;
-    const height = Math.round(Math.min(430, Math.max(300, width * 0.6))), bottom = height - MARGIN.bottom;
+    const height = Math.round(Math.min(430, Math.max(300, width * 0.6))), bottom = height - MARGIN.bottom, right = width - MARGIN.right;
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.setAttribute("height", height);
-    const [across, y] = scales(height);
+    const [across, y] = both(view, { left: MARGIN.left, right, top: MARGIN.top, bottom });
     x = across;
     const above = view.lines.filter((item) => item.bytes > y.high).map((item) => item.label);
     const shown = view.lines.filter((item) => item.bytes > y.low && item.bytes <= y.high);
     const lines = spread(shown.map((item) => ({ ...item, y: y.at(item.bytes) })), MARGIN.top + (above.length ? 16 : 0));
-    const first = view.log ? Math.max(1, y.low / view.slope) : 0, last = Math.min(x.high, y.high / view.slope);
+    const at = lengths(), several = view.kinds.length > 1;
     const stated = view.stated && view.stated < x.high
       ? kv.svg("rect", { class: "cs-beyond", x: x.at(view.stated), width: x.at(x.high) - x.at(view.stated), y: MARGIN.top, height: bottom - MARGIN.top })
       : null;
+    const inside = kv.svg("g", { "clip-path": `url(#${clip})` }, ...[
+      ...(several ? (view.log ? strands(at, y) : areas(at, y)) : []),
+      kv.svg("polyline", { class: "cs-curve", points: points(at, y, view.bytes).join(" ") }),
+    ].filter(Boolean));
     svg.replaceChildren(...[
-      stated, ...grid(y, bottom), ...lines.map(line),
-      kv.svg("line", { class: "cs-curve", x1: x.at(first), y1: y.at(view.slope * first), x2: x.at(last), y2: y.at(view.slope * last) }),
+      kv.svg("clipPath", { id: clip }, kv.svg("rect", { x: MARGIN.left, y: MARGIN.top, width: right - MARGIN.left, height: bottom - MARGIN.top })),
+      stated, ...grid(y, bottom), ...lines.map(line), inside, ...bends(y),
       ...(view.crossing && view.crossing <= x.high ? mark("crossing", view.crossing, y, bottom) : []),
       ...(view.fits && view.fits <= x.high ? mark("fits", view.fits, y, bottom) : []),
       ...mark("here", view.tokens, y, bottom),
       ...lines.map((item) => kv.svg("text", { class: `cs-label is-${item.kind}`, x: MARGIN.left + 7, y: item.text }, item.label)),
       above.length ? kv.svg("text", { class: "cs-label", x: MARGIN.left + 7, y: MARGIN.top + 12 }, `↑ ${above.join(" · ")}`) : null,
-      stated ? kv.svg("text", { class: "cs-label", x: width - MARGIN.right - 5, y: bottom - 7, "text-anchor": "end" }, kv.t("beyond-short")) : null,
+      stated ? kv.svg("text", { class: "cs-label", x: right - 5, y: bottom - 7, "text-anchor": "end" }, kv.t("beyond-short")) : null,
     ].filter(Boolean));
   };
 

@@ -1,76 +1,83 @@
-// The words and numbers beside the figure of the page "Cache size": the formula, the outputs, the answer.
+// The words and numbers beside the figure of the page "Cache size": the outputs, the answer, the caveats, the sources.
 KV.cacheSizeView = (kv, badges) => {
   "use strict";
   const { el } = kv, size = KV.cacheSize;
   const badge = (kind) => el("span", { class: `kv-badge kv-${kind}`, title: badges[kind].meaning },
     el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, badges[kind].mark), badges[kind].word);
   const both = (n) => kv.t("both", { binary: size.binary(n), decimal: size.decimal(n) });
+  const tokens = (n) => (n === null ? kv.t("never") : kv.t("n-tokens", { n: size.count(n) }));
+  const longest = (now) => (now.fits === now.limit ? kv.t("fits-all", { n: size.count(now.limit) }) : tokens(now.fits));
 
-  // bytes = 2 · L · H_kv · D · T · B · S: each symbol shows its value and lights up the control that it belongs to.
-  const formula = (root, controls) => {
-    const parts = [["L", "layers"], ["H", "kv_heads"], ["D", "head_dim"], ["T", "tokens"], ["B", "batch"], ["S", "dtype"]];
-    const values = {}, result = el("output", { class: "cs-result kv-num" });
-    const symbol = ([letter, name]) => {
-      const node = el("button", { type: "button", class: "cs-symbol", "data-for": name, onclick: () => controls.input(name).focus() },
-        el("i", {}, letter, letter === "H" ? el("sub", {}, "kv") : null), (values[name] = el("span", { class: "cs-value kv-num" })));
-      const control = controls.input(name).closest(".kv-control");
-      const light = (on) => [node, control].forEach((item) => item.classList.toggle("is-lit", on));
-      for (const item of [node, control]) {
-        for (const event of ["pointerenter", "focusin"]) item.addEventListener(event, () => light(true));
-        for (const event of ["pointerleave", "focusout"]) item.addEventListener(event, () => light(false));
-      }
-      return [el("span", { class: "cs-dot", "aria-hidden": "true" }, "·"), node];
-    };
-    root.append(el("div", { class: "cs-formula", role: "group", "aria-label": kv.t("formula") },
-      el("span", { class: "cs-bytes" }, kv.t("bytes"), " ="), el("span", { class: "cs-symbol is-fixed" }, el("b", {}, "2"), el("span", { class: "cs-value" }, kv.t("two"))),
-      parts.flatMap(symbol), el("span", { class: "cs-dot" }, "="), result, badge("computed")));
-    return (now) => {
-      for (const [, name] of parts) values[name].textContent = name === "dtype" ? `${now.settings.element_bytes} B` : KV.number(now.settings[name]);
-      for (const [letter, name] of parts) values[name].parentElement.setAttribute("aria-label", kv.t("symbol", { letter, label: kv.t(name), value: values[name].textContent }));
-      result.textContent = `${size.count(now.total)} B`;
-    };
+  const OUTPUTS = {
+    now: "computed", "per-token": "computed", constant: "computed", total: "computed", "one-gpu": "computed", "all-gpus": "computed",
+    read: "computed", weights: "quoted", memory: "quoted", crossing: "computed", fits: "computed",
   };
-
-  const OUTPUTS = { "per-token": "computed", total: "computed", read: "computed", weights: "quoted", memory: "quoted", crossing: "computed", fits: "computed" };
+  // What one device of several holds is shown only where there are several.
+  const SEVERAL = new Set(["one-gpu", "all-gpus"]);
+  const texts = (now) => ({
+    now: size.readable(now.slopeNow),
+    "per-token": size.readable(now.slope),
+    constant: size.readable(now.constant) + (now.settled ? kv.t("settled", { n: size.count(now.settled) }) : ""),
+    total: both(now.total),
+    "one-gpu": both(now.onOne),
+    "all-gpus": both(now.onAll),
+    read: both(now.read),
+    weights: now.weights === null ? kv.t("weights-unknown") : both(now.weights),
+    memory: now.device ? both(now.memory) : kv.t("none"),
+    crossing: now.weights === null ? kv.t("weights-unknown") : tokens(now.crossing),
+    fits: now.device ? (now.room < 0n ? kv.t("weights-too-large") : longest(now)) : kv.t("none"),
+  });
   const outputs = (root) => {
-    const cells = {};
-    root.append(el("dl", { class: "cs-outputs" }, Object.entries(OUTPUTS).map(([name, origin]) => el("div", {},
-      el("dt", {}, kv.t(`out-${name}`), " ", badge(origin)), el("dd", {}, (cells[name] = el("output", { class: "kv-num", "data-out": name })))))));
+    const cells = {}, rows = {}, names = {};
+    root.append(el("dl", { class: "cs-outputs" }, Object.entries(OUTPUTS).map(([name, origin]) => (rows[name] = el("div", {},
+      el("dt", {}, (names[name] = el("span", {}, kv.t(`out-${name}`))), " ", badge(origin)),
+      el("dd", {}, (cells[name] = el("output", { class: "kv-num", "data-out": name }))))))));
     return (now) => {
-      const tokens = (n) => (n === null ? kv.t("never") : kv.t("n-tokens", { n: size.count(n) }));
-      cells["per-token"].textContent = `${size.binary(now.perToken)} = ${size.count(now.perToken)} B`;
-      cells.total.textContent = both(now.total);
-      cells.read.textContent = both(now.total);
-      cells.weights.textContent = both(now.weights);
-      cells.memory.textContent = now.device ? both(now.memory) : kv.t("none");
-      cells.crossing.textContent = tokens(now.crossing);
-      cells.fits.textContent = now.device ? (now.room < 0n ? kv.t("weights-too-large") : tokens(now.fits)) : kv.t("none");
+      for (const [name, text] of Object.entries(texts(now))) cells[name].textContent = text;
+      for (const name of SEVERAL) rows[name].hidden = now.ranks === 1;
+      const several = now.ranks === 1 ? "" : "-each";
+      for (const name of ["crossing", "fits"]) names[name].textContent = kv.t(`out-${name}${several}`);
     };
   };
 
-  const share = (part, whole) => KV.number(Number((part * 10000n) / whole) / 10000, 2);
+  // Two decimals, and for less than a tenth two digits that say something.
+  const share = (part, whole) => {
+    const value = Number((part * 10n ** 9n) / whole) / 1e9;
+    return value >= 0.1 || value === 0 ? KV.number(value, 2) : value.toLocaleString("en-US", { maximumSignificantDigits: 2, maximumFractionDigits: 20 });
+  };
+  const meeting = (now) => {
+    if (now.weights === null) return [kv.t("answer-unknown")];
+    if (now.crossing === null) return [kv.t("answer-never")];
+    const words = [kv.t(now.batch > 1 ? "answer-batch" : "answer", { n: size.count(now.crossing), batch: size.count(now.batch) })];
+    if (now.stated) words.push(kv.t(now.crossing > now.stated ? "answer-beyond" : "answer-within", { stated: size.count(now.stated), model: now.title }));
+    return words;
+  };
   const answer = (now) => {
-    const words = [now.crossing === null ? kv.t("answer-never") : kv.t(now.settings.batch > 1 ? "answer-batch" : "answer", { n: size.count(now.crossing), batch: size.count(now.settings.batch) })];
-    if (now.crossing !== null && now.stated) {
-      words.push(kv.t(now.crossing > BigInt(now.stated) ? "answer-beyond" : "answer-within", { stated: size.count(now.stated), model: now.model.title }));
-    }
-    words.push(kv.t("answer-here", { tokens: size.count(now.settings.tokens), total: size.binary(now.total), share: share(now.total, now.weights) }));
+    const words = meeting(now), here = { tokens: size.count(now.tokens), total: size.binary(now.total) };
+    words.push(now.weights === null ? kv.t("answer-size", here) : kv.t("answer-here", { ...here, share: share(now.total, now.weights) }));
     if (now.device && now.room < 0n) words.push(kv.t("answer-no-room", { gpu: now.device.title }));
-    else if (now.device) words.push(kv.t("answer-fits", { gpu: now.device.title, n: size.count(now.fits) }));
+    else if (now.device && now.fits === now.limit) words.push(kv.t("answer-fits-all", { gpu: now.device.title }));
+    else if (now.device) words.push(kv.t(now.ranks > 1 ? "answer-fits-each" : "answer-fits", { gpu: now.device.title, n: size.count(now.fits), ranks: now.ranks }));
     return words.join(kv.t("join"));
   };
   const caveats = (now) => [
-    now.edited ? kv.t("edited", { model: now.model.title }) : "",
-    now.stated && now.settings.tokens > now.stated ? kv.t("beyond", { stated: size.count(now.stated), model: now.model.title }) : "",
-    now.dtype.note,
+    now.mode === "own" ? kv.t("edited", { model: now.base.title }) : "",
+    now.stated && now.tokens > now.stated ? kv.t("beyond", { stated: size.count(now.stated), model: now.title }) : "",
+    now.ranks > 1 ? kv.t("ranks-note", { ranks: now.ranks }) : "",
+    now.form.note,
   ].filter(Boolean).join(kv.t("join"));
-  // Every device of the catalogue is of one maker; inside the figure its model alone is enough.
+
+  // Inside the figure a device's model is enough.
   const shortened = (device) => device.title.replace(/^NVIDIA (GeForce )?/, "");
+  const line = (kind, bytes, words) => ({ kind, bytes: Number(bytes), label: kv.t(`line-${kind}`, { size: size.binary(bytes), ...words }) });
   const lines = (now) => [
-    { kind: "weights", bytes: Number(now.weights), label: kv.t("line-weights", { size: size.binary(now.weights) }) },
-    ...(now.device ? [{ kind: "memory", bytes: Number(now.memory), label: kv.t("line-memory", { gpu: shortened(now.device), size: size.binary(now.memory) }) }] : []),
-    ...(now.device && now.room > 0n ? [{ kind: "room", bytes: Number(now.room), label: kv.t("line-room", { size: size.binary(now.room) }) }] : []),
-  ];
-  const sources = (now) => [kv.t("source-model", { ...now.model }), now.device ? kv.t("source-gpu", { ...now.device }) : ""].filter(Boolean).join(kv.t("join"));
-  return { formula, outputs, answer, caveats, lines, sources };
+    now.weights !== null ? line("weights", now.weightsOne) : null,
+    now.device ? line("memory", now.memory, { gpu: shortened(now.device) }) : null,
+    now.device && now.weights !== null && now.room > 0n ? line("room", now.room) : null,
+  ].filter(Boolean);
+  const sources = (now) => [
+    now.source.source ? kv.t("source-model", { ...now.source }) : kv.t("source-pasted"),
+    now.device ? kv.t("source-gpu", { ...now.device }) : "",
+  ].filter(Boolean).join(kv.t("join"));
+  return { badge, outputs, answer, caveats, lines, sources };
 };

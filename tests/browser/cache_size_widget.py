@@ -26,3 +26,18 @@ def drawn(tab: Tab, act: Callable[[], object]) -> None:
     before = int(tab.locator(WIDGET).get_attribute("data-renders") or 0)
     act()
     tab.wait_for_function(f"Number(document.querySelector('{WIDGET}').dataset.renders) > {before}")
+
+
+def choose(tab: Tab, name: str) -> None:
+    """Take a model of the catalogue: its name typed, then Enter on the entry that is it."""
+    field = control(tab, "model")
+    field.fill(name)
+    option = tab.locator(f'{WIDGET} [role="option"][data-name="{name}"]')
+    while option.get_attribute("aria-selected") != "true":
+        field.press("ArrowDown")
+    drawn(tab, lambda: field.press("Enter"))
+
+
+def mode(tab: Tab, name: str) -> None:
+    """Count a "catalogue" model, an "own" shape or a "config"."""
+    drawn(tab, lambda: tab.locator(f'{WIDGET} input[data-mode="{name}"]').check())

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page as Tab
 
-from tests.browser.cache_size_widget import WIDGET, box, control, drawn, out
+from tests.browser.cache_size_widget import WIDGET, box, choose, control, drawn, mode, out
 from tests.browser.conftest import Visitor
 
 
@@ -28,7 +28,7 @@ def test_dragging_in_the_figure_moves_the_tokens(visit: Visitor) -> None:
 
 
 def test_numbers_that_cannot_be_are_set_to_the_nearest_and_that_is_said(visit: Visitor) -> None:
-    tab = visit("cache-size").page
+    tab = visit("cache-size?from=own").page
     for name, typed, kept in (
         ("tokens", "", "32768"),  # nothing typed: the last good value
         ("tokens", "1e400", "10000"),  # 1e4 was one, on the way
@@ -46,16 +46,17 @@ def test_numbers_that_cannot_be_are_set_to_the_nearest_and_that_is_said(visit: V
         field.press_sequentially(typed)
         field.blur()
         message = rf"a whole number from [\d,]+ to [\d,]+ is needed\. Set to {int(kept):,}\."
-        assert re.search(message, tab.locator(".cs-message").inner_text()), (name, typed)
+        assert re.search(message, tab.locator(".cs-panel > .cs-message").inner_text()), (name, typed)
         assert field.input_value() == kept, (name, typed)
         assert not re.search(r"NaN|undefined|Infinity", tab.locator(WIDGET).inner_text())
     drawn(tab, lambda: control(tab, "tokens").press("ArrowRight"))
-    assert tab.locator(".cs-message").inner_text() == ""
+    assert tab.locator(".cs-panel > .cs-message").inner_text() == ""
 
 
 def test_the_address_holds_everything_and_opens_the_same(visit: Visitor) -> None:
     tab = visit("cache-size").page
-    control(tab, "model").select_option("qwen3-4b")
+    choose(tab, "qwen3-4b")
+    mode(tab, "own")
     control(tab, "gpu").select_option("rtx-4090-24gb")
     control(tab, "dtype").select_option("fp8")
     control(tab, "weights").select_option("4")
@@ -67,6 +68,7 @@ def test_the_address_holds_everything_and_opens_the_same(visit: Visitor) -> None
     query = urlsplit(tab.url).query
     assert parse_qs(query) == {
         "model": ["qwen3-4b"],
+        "from": ["own"],
         "gpu": ["rtx-4090-24gb"],
         "dtype": ["fp8"],
         "weights": ["4"],
@@ -76,9 +78,9 @@ def test_the_address_holds_everything_and_opens_the_same(visit: Visitor) -> None
         "layers": ["32"],
     }
     again = visit(f"cache-size?{query}").page
-    for part in (".cs-answer", ".cs-formula", ".cs-outputs"):
+    for part in (".cs-answer", ".cs-formula:visible", ".cs-outputs", ".cs-ledger"):
         assert again.locator(part).inner_text() == tab.locator(part).inner_text()
-    assert "2,147,483,648" not in again.locator(".cs-formula").inner_text()
+    assert "2,147,483,648" not in again.locator(".cs-formula:visible").inner_text()
     tab.click("#kv-language")
     tab.wait_for_selector(f"{WIDGET}[data-ready='1']")
     assert urlsplit(tab.url).path == "/zh-cache-size"
@@ -92,22 +94,28 @@ def test_the_address_holds_everything_and_opens_the_same(visit: Visitor) -> None
         "layers=9999999&kv_heads=0&head_dim=abc&weights=2&scale=%00",
         "tokens=" + "9" * 5_000,
         "__proto__=1&model=__proto__&gpu=constructor&dtype=toString",
+        "from=toString&assume=__proto__,mtp,nothing&tp=3&params=x&model[]=1",
     ],
 )
 def test_a_hostile_address_opens_the_start(visit: Visitor, query: str) -> None:
     tab = visit(f"cache-size?{query}").page
+    if control(tab, "layers").is_visible():  # an address with a shape in it means an own shape
+        mode(tab, "catalogue")
     assert out(tab, "total") == "4.00 GiB (4.29 GB)"
     assert out(tab, "crossing") == "122,533 tokens"
 
 
 def test_a_changed_shape_is_said_and_taken_back(visit: Visitor) -> None:
-    tab = visit("cache-size").page
+    tab = visit("cache-size?from=own").page
     reset = tab.get_by_role("button", name="Back to the model's own shape")
     assert not reset.is_visible()
     drawn(tab, lambda: control(tab, "kv_heads").press("ArrowRight"))
-    assert "no longer Llama 3.1 8B" in tab.locator(".cs-stage").inner_text()
+    assert "a shape of your own; the line of the weights is Llama 3.1 8B's" in tab.locator(".cs-stage").inner_text()
+    assert "kv_heads=" in tab.url
     drawn(tab, reset.click)
-    assert "no longer" not in tab.locator(".cs-stage").inner_text()
+    assert not reset.is_visible()
+    mode(tab, "catalogue")
+    assert "of your own" not in tab.locator(".cs-stage").inner_text()
     assert box(tab, "kv_heads").input_value() == "8" and "kv_heads" not in tab.url
 
 
@@ -124,26 +132,26 @@ def test_weights_that_do_not_fit_and_no_gpu(visit: Visitor) -> None:
 
 
 def test_symbols_of_the_formula_and_controls_light_each_other(visit: Visitor) -> None:
-    tab = visit("cache-size").page
+    tab = visit("cache-size?from=own").page
     for name in ("layers", "kv_heads", "head_dim", "tokens", "batch", "dtype"):
-        symbol = tab.locator(f'.cs-symbol[data-for="{name}"]')
+        symbol = tab.locator(f'.cs-symbol[data-for="{name}"]:visible')
         symbol.focus()
         assert control(tab, name).evaluate("n => n.closest('.kv-control').classList.contains('is-lit')")
         symbol.press("Enter")  # leads to the control
         assert control(tab, name).evaluate("n => n === document.activeElement")
         assert "is-lit" in (symbol.get_attribute("class") or "")
-    tab.locator('.cs-symbol[data-for="tokens"]').hover()
+    tab.locator('.cs-symbol[data-for="tokens"]:visible').hover()
     assert control(tab, "tokens").evaluate("n => n.closest('.kv-control').classList.contains('is-lit')")
 
 
 def test_keyboard_reaches_every_control_in_order(visit: Visitor) -> None:
-    tab = visit("cache-size").page
+    tab = visit("cache-size?from=own").page
     control(tab, "model").focus()
     seen = []
-    for _ in range(16):
+    for _ in range(18):
         seen.append(tab.evaluate("document.activeElement.dataset.control || document.activeElement.id"))
         tab.keyboard.press("Tab")
-    wanted = ["model", "gpu", "tokens", "batch", "dtype", "weights", "layers", "kv_heads", "head_dim", "scale"]
+    wanted = ["model", "gpu", "tokens", "batch", "dtype", "weights", "tp", "layers", "kv_heads", "head_dim", "scale"]
     assert [name for name in seen if name in wanted] == wanted
 
 

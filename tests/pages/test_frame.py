@@ -63,7 +63,7 @@ def test_a_value_that_is_a_function_is_refused() -> None:
 
 def test_no_event_is_a_public_endpoint_by_accident(config: dict[str, Any]) -> None:
     public = [item["api_name"] for item in config["dependencies"] if item.get("api_visibility", "public") == "public"]
-    assert public == []
+    assert public == ["estimate"]  # pages/_api.py
 
 
 @pytest.mark.parametrize("kind", ["strings", "content"])
