@@ -9,6 +9,7 @@ from pages import heads_tables
 from pages._badge import MARKS, WORDS
 from pages._blocks import boundaries, columns, heading, html, prose, question, subheading
 from pages._explorable import explorable
+from pages._lab_panel import lab_panel
 from pages._page import Ctx, Page
 
 NUM_HEADS = (1, 2, 4, 8, 12, 16, 24, 28, 32, 40, 48, 64, 96, 128)
@@ -55,6 +56,7 @@ def build(ctx: Ctx) -> None:
     question(ctx, "ask-absorb")
     prose(ctx, "rope")
     _beside(ctx, heads_tables.orders_table(ctx), "orders")
+    lab_panel(ctx, "mla-absorption")
     subheading(ctx, "baselines-title")
     _beside(ctx, heads_tables.baselines_table(ctx), "baselines")
     html(heads_tables.sizes_table(ctx))

@@ -16,9 +16,9 @@ BF16_BYTES = 2
 NUM_TOKENS = 128 * 1024
 KV_HEADS = (1, 2, 4, 8, 16, 32)
 ROUTES = {
-    "reader": ("attention", "cache-size"),
-    "teacher": ("cache-size", "attention"),
-    "engineer": ("cache-size", "engine"),
+    "reader": ("attention", "cache-size", "heads"),
+    "teacher": ("cache-size", "heads", "attention"),
+    "engineer": ("worked-example", "cache-size", "engine"),
 }
 
 

@@ -20,12 +20,12 @@ class Axis:
 
 
 AXES = (
-    Axis("structure", ("cache-size",)),
+    Axis("structure", ("heads", "cache-size")),
     Axis("numeric"),
     Axis("retention"),
-    Axis("compute", ("attention",)),
-    Axis("memory"),
-    Axis("serving"),
+    Axis("compute", ("attention", "roofline")),
+    Axis("memory", ("worked-example",)),
+    Axis("serving", ("worked-example",)),
 )
 FACTS = ("changes", "methods", "limit")
 
