@@ -9,7 +9,6 @@ processes, so that an interpreter that is on in the calling process (TRITON_INTE
 import importlib
 import json
 import os
-import pkgutil
 import re
 import subprocess
 import sys
@@ -61,10 +60,14 @@ class Compiled:
 def cases() -> list[AotCase]:
     """All cases that the files of this package list, in the order of the files' names."""
     found: list[AotCase] = []
-    for module in sorted(info.name for info in pkgutil.iter_modules(kernels.__path__)):
-        if module != "aot":
-            found += getattr(importlib.import_module(f"kernels.{module}"), "AOT_CASES", ())
+    for path in sources():
+        found += getattr(importlib.import_module(f"kernels.{path.stem}"), "AOT_CASES", ())
     return found
+
+
+def sources() -> list[Path]:
+    """The files of this package that may hold kernels."""
+    return sorted(path for path in Path(kernels.__path__[0]).glob("*.py") if path.stem not in ("__init__", "aot"))
 
 
 def jobs(targets: Sequence[int] = TARGETS, quick: bool = False) -> list[tuple[AotCase, int]]:
@@ -144,7 +147,7 @@ def _compile(case: AotCase, target: int) -> Any:
     attrs = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if n in aligned and n not in case.constants}
     constants = {(names.index(name),): value for name, value in case.constants.items()}
     source = ASTSource(fn=case.kernel, signature=signature, constexprs=constants, attrs=attrs)
-    options = {"num_warps": case.num_warps, "num_stages": case.num_stages}
+    options = {"num_warps": case.num_warps, "num_stages": case.num_stages, "enable_fp_fusion": True}
     return triton.compile(source, target=GPUTarget("cuda", target, 32), options=options)
 
 
