@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from explorer.benchmarks import SUITE, Benchmark
+from explorer.cli import bench_compile
 from explorer.cli.output import progress, result, result_json, table, writable, write
 from explorer.cli.running import follow, have_weights, lab_of
 from explorer.errors import ExplorerError
@@ -17,12 +18,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("--quick", action="store_true", help="fewer and smaller runs")
     parser.add_argument("--record", metavar="FILE", help="write all Records as a JSON list")
+    parser.add_argument("--compile", action="store_true", help="instead: compile every kernel for GPUs, here or not")
     parser.add_argument("--json", action="store_true", help="one JSON object on the last line of stdout")
     parser.add_argument("--model", metavar="M", help="a Hub id or a local folder (default: the default model)")
 
 
 def run(chosen: argparse.Namespace) -> int:
     """Run every line that this machine can; 1 if one of them failed."""
+    if chosen.compile:
+        return bench_compile.run(chosen.json, chosen.quick)
     from explorer.measuring.device import pick_device
 
     writable(chosen.record)
