@@ -10,7 +10,6 @@ KV.cacheSizeLedger = (root, kv, badge) => {
   };
   const mark = (kind) => MARKS[kind] || ["?", 6];
   const COLUMNS = ["kind", "layers", "owner", "slope", "constant", "now", "one-gpu", "read", "share"];
-
   const TEXT = new Set(["kind", "layers", "owner"]);
 
   const caption = el("p", { class: "kv-note" });
@@ -64,7 +63,7 @@ KV.cacheSizeLedger = (root, kv, badge) => {
   };
 
   const amounts = (kept, read, one, now) => ({
-    now: size.binary(now.here(kept)), "one-gpu": size.binary(now.here(one)), read: size.binary(now.here(read)), share: now.total ? `${KV.number(Number((now.here(kept) * 1000n) / now.total) / 10, 1)}%` : "–",
+    now: size.binary(now.here(kept)), "one-gpu": size.binary(now.here(one)), read: size.binary(now.here(read)), share: now.total ? `${KV.number(Number((now.here(kept) * 2000n + now.total) / (2n * now.total)) / 10, 1)}%` : "–",
   });
   foot.append(el("tr", {}, el("th", { scope: "row", class: "is-text" }, kv.t("ledger-total")), ...Object.values(sums)));
   return {

@@ -98,7 +98,7 @@ KV.cacheSizePlot = (host, kv, onPick) => {
     x = across;
     const above = view.lines.filter((item) => item.bytes > y.high).map((item) => item.label);
     const shown = view.lines.filter((item) => item.bytes > y.low && item.bytes <= y.high);
-    const lines = spread(shown.map((item) => ({ ...item, y: y.at(item.bytes) })), MARGIN.top + (above.length ? 16 : 0));
+    const lines = spread(shown.map((item) => ({ ...item, y: y.at(item.bytes) })), MARGIN.top + 16 * above.length);
     const at = lengths(), several = view.kinds.length > 1;
     const stated = view.stated && view.stated < x.high
       ? kv.svg("rect", { class: "cs-beyond", x: x.at(view.stated), width: x.at(x.high) - x.at(view.stated), y: MARGIN.top, height: bottom - MARGIN.top })
@@ -114,7 +114,7 @@ KV.cacheSizePlot = (host, kv, onPick) => {
       ...(view.fits && view.fits <= x.high ? mark("fits", view.fits, y, bottom) : []),
       ...mark("here", view.tokens, y, bottom),
       ...lines.map((item) => kv.svg("text", { class: `cs-label is-${item.kind}`, x: MARGIN.left + 7, y: item.text }, item.label)),
-      above.length ? kv.svg("text", { class: "cs-label", x: MARGIN.left + 7, y: MARGIN.top + 12 }, `↑ ${above.join(" · ")}`) : null,
+      ...above.map((label, i) => kv.svg("text", { class: "cs-label", x: MARGIN.left + 7, y: MARGIN.top + 12 + 16 * i }, `↑ ${label}`)),
       stated ? kv.svg("text", { class: "cs-label", x: right - 5, y: bottom - 7, "text-anchor": "end" }, kv.t("beyond-short")) : null,
     ].filter(Boolean));
   };

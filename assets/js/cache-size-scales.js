@@ -46,7 +46,8 @@ KV.cacheSizeScales = (() => {
     const most = 1.08 * Math.max(near, view.fits <= 16 * near ? view.fits : 0, 16);
     const across = linearScale(Math.min(MAX_X, most), left, right);
     const reach = view.bytes(Math.round(across.high));
-    return [across, linearScale(1.08 * Math.max(reach, Math.min(view.weights, reach * 4), 1), bottom, top)];
+    // The line of the weights is shown if the curve is not pressed flat by it.
+    return [across, linearScale(1.08 * Math.max(reach, view.weights <= 4 * reach ? view.weights : 0, 1), bottom, top)];
   };
   return { both, tokensShort, bytesShort, MAX_X };
 })();

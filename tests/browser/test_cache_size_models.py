@@ -98,6 +98,7 @@ def test_the_ledger_adds_up_and_names_owners(visit: Visitor) -> None:
     assert cells(tab, "read") == ["16.00 MiB", "64.00 MiB", "12.00 MiB", "48.00 MiB"]
     assert [text.split("\n")[0] for text in cells(tab, "owner")] == ["own", "own", "of layer 18", "of layer 19"]
     assert tab.locator('.cs-ledger tfoot [data-column="now"]').inner_text() == "80.00 MiB"
+    assert cells(tab, "share") == ["20.0%", "80.0%", "0.0%", "0.0%"]
     assert out(tab, "total").startswith("80.00 MiB") and out(tab, "read").startswith("140.00 MiB")
     drawn(tab, lambda: control(tab, "scale").select_option("linear"))
     areas = tab.locator(".cs-area").evaluate_all("nodes => nodes.map(n => n.dataset.kind)")
