@@ -18,7 +18,7 @@ KV_HEADS = (1, 2, 4, 8, 16, 32)
 ROUTES = {
     "reader": ("attention", "cache-size", "heads"),
     "teacher": ("cache-size", "heads", "attention"),
-    "engineer": ("worked-example", "cache-size", "engine"),
+    "engineer": ("worked-example", "cache-size", "models", "engine"),
 }
 
 
