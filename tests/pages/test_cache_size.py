@@ -175,6 +175,7 @@ def test_a_pasted_config_is_read_like_the_catalogues(lang):
         "[" * 3_000,
         '{"a":' * 100_000,
         "x" * 50_000_000,
+        '{"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8}' + " " * 200_000,
         '{"model_type": "llama", "num_hidden_layers": 1e12}',
         '{"model_type": "llama", "num_hidden_layers": NaN}',
         '{"model_type": "llama", "num_hidden_layers": -1, "num_attention_heads": 0}',
