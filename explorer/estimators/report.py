@@ -46,7 +46,7 @@ class Options:
 DEFAULTS = Options()
 
 
-class NotLocal(InputError):  # noqa: N818 (it says what it is)
+class NotLocal(InputError):
     """The name looks like a Hub id and is neither in the catalogue nor a file: whoever may fetch it, can."""
 
 

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _DTYPES = {"bfloat16": None, "float16": "fp16", "float32": "fp32"}
 
 
-class NotMeasured(InputError):  # noqa: N818 (it says what was not done)
+class NotMeasured(InputError):
     """A model could not be measured.
 
     Attributes:

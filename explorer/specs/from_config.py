@@ -27,7 +27,7 @@ _ONLY_LANGUAGE = Text(
 )
 
 
-class UnknownFamily(InputError):  # noqa: N818 (it says what is unknown)
+class UnknownFamily(InputError):
     """The model type has no reader. Something that can build the model may still measure it.
 
     Attributes:
