@@ -17,7 +17,8 @@ from kernels._dot import dot
 from kernels._triton import AotCase, can_launch, jit, tl
 from kernels.merge_states import merge_states
 from kernels.paged_attention_checks import check_options, check_tensors
-from kernels.paged_attention_cpu import attend_on_cpu
+from kernels.paged_attention_cpu import Scoring, attend_step, plan_step
+from kernels.paged_attention_plan import Layout
 from kernels.paged_attention_tiles import constants_for, launch_options, splits_for
 
 
@@ -179,11 +180,9 @@ def paged_attention(
     check_options(q, window, softcap, sinks, num_splits)
     scale = q.shape[2] ** -0.5 if scale is None else scale
     if not can_launch(q):
-        out, lse = attend_on_cpu(
-            q, key_pool, value_pool, block_table, kv_lens, q_starts, scale=scale, window=window, softcap=softcap,
-            sinks=sinks, return_lse=return_lse,
-        )  # fmt: skip
-        return Attended(out, lse if return_lse else None)
+        layout = Layout(key_pool.shape[2], q.shape[1], key_pool.shape[1])
+        plan = plan_step(block_table.tolist(), kv_lens.tolist(), q_starts.tolist(), layout, window)
+        return Attended(*attend_step(q, key_pool, value_pool, plan, Scoring(scale, softcap, sinks, return_lse)))
     return _launch(
         q, key_pool, value_pool, block_table, kv_lens, q_starts, scale, window, softcap, sinks, max_q_len, max_kv_len,
         num_splits, return_lse,

@@ -1,14 +1,20 @@
 """The paged store: Keys and Values in blocks of `block_size` tokens that lie anywhere in one pool.
 
-    pool         [num_blocks, block_size, num_kv_heads, head_dim] for each layer
+    pool         [num_blocks, num_kv_heads, block_size, head_dim] for each layer
     block_table  logical block i of a sequence -> block id
     slot_mapping token at position p -> block_table[p // block_size] * block_size + p % block_size
 
-Only the last block of a sequence can have unfilled slots.
+Only the last block of a sequence can have unfilled slots. Heads come before slots: what a head reads of a block lies
+in one piece.
+
+On a CPU a product of 16 Keys costs nearly as much as one of 64, so there the pool joins neighbouring blocks, as an
+operating system joins pages: [num_blocks / pieces, num_kv_heads, pieces * block_size, head_dim]. Slots keep their
+numbers. A sequence is given the next piece of its last block while it can have it; where it cannot, it is still read
+correctly, through a copy.
 Source: Kwon et al. 2023 (vLLM), arXiv:2309.06180, section 4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -16,18 +22,32 @@ from torch import Tensor
 from explorer.engine.config import ModelConfig
 from explorer.engine.stores.base import KVStore, Step
 from explorer.errors import InputError, ResourceError
-from kernels.grouped_attention import decode_attention, prefill_attention
+from kernels._triton import INTERPRET, can_launch
+from kernels.kv_write import kv_write, rows_of, write_rows
+from kernels.paged_attention import paged_attention
+from kernels.paged_attention_cpu import Scoring, StepPlan, attend_step, plan_step
+from kernels.paged_attention_plan import Layout
+
+READ_SIZE = 64  # slots of the pool's own blocks on a CPU, at most, where block_size is smaller
 
 
 @dataclass
 class _Plan:
     """Attributes:
     slot_mapping: int64 [tokens], where each new token goes.
-    reads: for each sequence its slots in order: a slice where its blocks happen to be neighbours, else int64 indices.
+    starts: where each sequence's tokens begin on the packed axis, and where the last one's end.
+    tables: each sequence's blocks.
+    rows: for torch: the slots as rows of a pool (`rows_of`).
+    reads: for torch: how the step is read, by window.
+    on_device: for Triton: block table, lengths and starts, int32.
     """
 
     slot_mapping: Tensor
-    reads: list[slice | Tensor]
+    starts: list[int]
+    tables: list[list[int]]
+    rows: Tensor | None = None
+    reads: dict[int | None, StepPlan] = field(default_factory=dict)
+    on_device: tuple[Tensor, Tensor, Tensor] | None = None
 
 
 class PagedStore(KVStore):
@@ -51,7 +71,10 @@ class PagedStore(KVStore):
                 f"num_blocks={num_blocks},block_size={block_size}：应至少有 1 个 block，每个 1 到 1024 个 token",
             )
         self.num_blocks, self.block_size = num_blocks, block_size
-        shape = (num_blocks, block_size, config.num_kv_heads, config.head_dim)
+        self.by_triton = can_launch(torch.empty(0, device=device))
+        self.pieces = 1 if self.by_triton else pieces_for(num_blocks, block_size)
+        self.layout = Layout(block_size, config.num_heads, config.num_kv_heads, self.pieces)
+        shape = (num_blocks // self.pieces, config.num_kv_heads, self.pieces * block_size, config.head_dim)
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
         self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
         self.free_blocks = list(range(num_blocks - 1, -1, -1))  # taken from the end: lowest ids first
@@ -73,43 +96,71 @@ class PagedStore(KVStore):
                 f"需要 {sum(need)} 个 block，但只剩 {len(self.free_blocks)} 个；请先释放一个序列",
             )
         for seq, count in zip(seq_ids, need, strict=True):
-            self.block_tables.setdefault(seq, []).extend(self.free_blocks.pop() for _ in range(count))
-        slots = [self._slots(seq, 0, kv_len) for seq, kv_len in zip(seq_ids, kv_lens, strict=True)]
-        new = [all_slots[-q_len:] for all_slots, q_len in zip(slots, q_lens, strict=True)]
-        return _Plan(torch.cat(new).to(self.device), [self._as_slice(all_slots) for all_slots in slots])
+            table = self.block_tables.setdefault(seq, [])
+            table.extend(self._take(table[-1] if table else None, count))
+        return self._plan(seq_ids, q_lens, kv_lens)
+
+    def _take(self, last: int | None, count: int) -> list[int]:
+        """`count` free blocks to follow block `last`: its neighbours, then whole blocks of the pool, then any."""
+        if count <= 0:
+            return []
+        if self.pieces == 1:
+            return [self.free_blocks.pop() for _ in range(count)]
+        taken: list[int] = []
+        free = dict.fromkeys(reversed(self.free_blocks))  # in the order in which they are given out
+        while len(taken) < count:
+            following = -1 if last is None or (last + 1) % self.pieces == 0 else last + 1
+            last = following if following in free else self._whole(free)
+            del free[last]
+            taken.append(last)
+        self.free_blocks = list(reversed(free))
+        return taken
+
+    def _whole(self, free: dict[int, None]) -> int:
+        """The first free block that begins a block of the pool all of which is free; the first free one if none is."""
+        for block in free:
+            if block % self.pieces == 0 and all(block + i in free for i in range(1, self.pieces)):
+                return block
+        return next(iter(free))
+
+    def _plan(self, seq_ids: tuple[int, ...], q_lens: tuple[int, ...], kv_lens: tuple[int, ...]) -> _Plan:
+        starts = [0]
+        for n in q_lens:
+            starts.append(starts[-1] + n)
+        parts = zip(seq_ids, q_lens, kv_lens, strict=True)
+        slots = torch.cat([self._slots(seq, kv_len - q_len, kv_len) for seq, q_len, kv_len in parts])
+        plan = _Plan(slots.to(self.device), starts, [list(self.block_tables[seq]) for seq in seq_ids])
+        if self.by_triton:
+            longest = max(map(len, plan.tables))
+            padded = [table + [0] * (longest - len(table)) for table in plan.tables]
+            numbers = (torch.tensor(x, dtype=torch.int32) for x in (padded, kv_lens, starts))
+            table, lens, begins = (x.to(self.device) for x in numbers)
+            plan.on_device = table, lens, begins
+        else:
+            plan.rows = rows_of(slots, self.config.num_kv_heads, self.layout.read_size)
+        return plan
 
     def _slots(self, seq_id: int, start: int, stop: int) -> Tensor:
         position = torch.arange(start, stop)
         table = torch.tensor(self.block_tables[seq_id])
         return table[position // self.block_size] * self.block_size + position % self.block_size
 
-    def _as_slice(self, slots: Tensor) -> slice | Tensor:
-        """Neighbouring slots are read in place; scattered ones have to be gathered."""
-        first, last = int(slots[0]), int(slots[-1])
-        if last - first + 1 == len(slots) and bool((slots.diff() == 1).all()):
-            return slice(first, last + 1)
-        return slots.to(self.device)
-
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, step: Step) -> Tensor:
         """See `KVStore.attend`."""
         plan: _Plan = step.plan
-        keys, values = self.keys[layer].flatten(0, 1), self.values[layer].flatten(0, 1)
-        keys.index_copy_(0, plan.slot_mapping, k)
-        values.index_copy_(0, plan.slot_mapping, v)
-        window = self.config.layer_windows[layer]
-        out, start = torch.empty_like(q), 0
-        for q_len, kv_len, read in zip(step.q_lens, step.kv_lens, plan.reads, strict=True):
-            part = slice(start, start + q_len)
-            seen_keys, seen_values = keys[read].transpose(0, 1), values[read].transpose(0, 1)
-            if q_len == 1:
-                first = 0 if window is None else max(0, kv_len - window)
-                out[part] = decode_attention(
-                    q[part], seen_keys[None, :, first:], seen_values[None, :, first:], None, self.config.scale
-                )
-            else:
-                out[part] = prefill_attention(q[part], seen_keys, seen_values, window, self.config.scale)
-            start += q_len
-        return out
+        keys, values, window = self.keys[layer], self.values[layer], self.config.layer_windows[layer]
+        if plan.on_device is not None:
+            kv_write(k, v, keys, values, plan.slot_mapping)
+            table, lens, starts = plan.on_device
+            return paged_attention(
+                q, keys, values, table, lens, q_starts=starts, scale=self.config.scale, window=window,
+                max_q_len=max(step.q_lens), max_kv_len=max(step.kv_lens),
+            ).out  # fmt: skip
+        assert plan.rows is not None
+        write_rows(k, v, keys, values, plan.rows)
+        if window not in plan.reads:
+            plan.reads[window] = plan_step(plan.tables, step.kv_lens, plan.starts, self.layout, window)
+        return attend_step(q, keys, values, plan.reads[window], Scoring(self.config.scale))[0]
 
     def free(self, seq_id: int) -> None:
         """See `KVStore.free`."""
@@ -154,4 +205,12 @@ class PagedStore(KVStore):
     @property
     def implementation(self) -> str:
         """See `KVStore.implementation`."""
-        return f"paged store, block_size {self.block_size}, neighbouring blocks read in place, others gathered by torch"
+        how = f"torch, blocks read in place, {self.layout.read_size} slots in one product"
+        if self.by_triton:
+            how = "Triton paged attention" + (" in its interpreter" if INTERPRET else "")
+        return f"paged store, block_size {self.block_size}, {how}"
+
+
+def pieces_for(num_blocks: int, block_size: int) -> int:
+    """How many neighbouring blocks a pool on a CPU joins: as many as divide it and make at most `READ_SIZE` slots."""
+    return max(n for n in range(1, max(1, READ_SIZE // block_size) + 1) if num_blocks % n == 0)

@@ -1,0 +1,96 @@
+"""The paged store answers as the contiguous one, through torch and through Triton, and keeps neighbours together."""
+
+import random
+
+import pytest
+import torch
+
+from explorer.engine.config import ModelConfig
+from explorer.engine.stores.paged import PagedStore, pieces_for
+from kernels._triton import HAS_TRITON
+from kernels.paged_attention_plan import in_order
+from tests.explorer.engine.store_steps import outputs
+from tests.kernels.interpreter import Interpreter
+
+TINY = {
+    "model_type": "mistral",
+    "vocab_size": 7,
+    "hidden_size": 54,
+    "intermediate_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "head_dim": 6,
+    "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1e4,
+}
+CPU = torch.device("cpu")
+
+
+def close(answers):
+    for i, (paged, contiguous) in enumerate(zip(*answers, strict=True)):
+        worst = (paged - contiguous).abs().max().item()
+        assert worst < 1e-5, f"answer {i}: largest difference {worst:.1e}"
+
+
+CASES = pytest.mark.parametrize(("block_size", "window"), [(5, None), (16, 11), (24, None)])
+
+
+@CASES
+def test_torch_answers_as_the_contiguous_store(block_size, window):
+    answers, how = outputs(TINY | {"sliding_window": window}, block_size)
+    assert "torch" in how
+    close(answers)
+
+
+@pytest.fixture(scope="module")
+def interpreter():
+    child = Interpreter()
+    yield child
+    child.close()
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed here (it ships for Linux)")
+@CASES
+def test_triton_answers_as_the_contiguous_store(interpreter, block_size, window):
+    (answers, how), _, _ = interpreter(outputs, TINY | {"sliding_window": window}, block_size)
+    assert "interpreter" in how
+    close(answers)
+
+
+@pytest.mark.parametrize(
+    ("num_blocks", "block_size", "pieces"), [(64, 16, 4), (63, 16, 3), (61, 16, 1), (8, 64, 1), (8, 100, 1), (64, 5, 8)]
+)
+def test_pieces_divide_the_pool(num_blocks, block_size, pieces):
+    assert pieces_for(num_blocks, block_size) == pieces
+
+
+def test_neighbours_stay_together_while_there_is_room():
+    """Eight sequences that grow in turn, block by block, each fill whole blocks of the pool; when it is full, any."""
+    config = ModelConfig.from_hf(TINY, "tiny")
+    store = PagedStore(config, torch.float32, CPU, num_blocks=64, block_size=16)
+    assert store.pieces == 4
+    for _ in range(7):
+        for seq in range(8):
+            store.begin([seq], [16])
+            store.check_invariants()
+    assert all(in_order(store.block_tables[seq], 4) for seq in range(8))
+    store.begin([9], [1]) if store.free_blocks else None
+    while store.free_blocks:
+        store.begin([9], [16])
+        store.check_invariants()
+    assert not in_order(store.block_tables[9], 4), "the last blocks were pieces of other sequences' blocks"
+
+
+def test_a_small_pool_is_used_to_the_last_block():
+    config, dice = ModelConfig.from_hf(TINY, "tiny"), random.Random(1)
+    store = PagedStore(config, torch.float32, CPU, num_blocks=12, block_size=16)
+    for _ in range(200):
+        seq = dice.randrange(4)
+        free = len(store.free_blocks)
+        if free and dice.random() < 0.6:
+            store.begin([seq], [dice.randint(1, 16 * free)])
+        else:
+            store.free(seq)
+        store.check_invariants()
