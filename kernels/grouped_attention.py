@@ -64,7 +64,13 @@ def decode_attention(
         mask = None if visible is None else visible[:, None, None, :kv_len]
         k, v = k.narrow(2, 0, kv_len), v.narrow(2, 0, kv_len)
         return F.scaled_dot_product_attention(grouped, k, v, attn_mask=mask, scale=scale).reshape(q.shape)
-    scores = torch.matmul(k, (grouped * scale).transpose(2, 3)).transpose(2, 3)  # [batch, kv heads, group, slots]
+    grouped = grouped * scale
+    # Queries first is 1.1 to 1.4 times as fast where the rows lie in one piece, and 1.7 times as slow where torch has
+    # to copy them (2 cores, bf16, 9/3 heads of 64, 1 to 16 sequences of 144 to 2,048 Keys).
+    if k.is_contiguous():
+        scores = torch.matmul(grouped, k.transpose(2, 3))  # [batch, kv heads, group, slots]
+    else:
+        scores = torch.matmul(k, grouped.transpose(2, 3)).transpose(2, 3)
     if visible is not None:
         scores.masked_fill_(~visible[:, None, None, :], float("-inf"))
     if kv_len < slots:

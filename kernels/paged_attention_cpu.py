@@ -144,13 +144,13 @@ def decode_blocks(
     if scoring.softcap is not None:
         scores = scoring.softcap * torch.tanh(scores / scoring.softcap)
     if plan.hidden is not None:
-        scores = scores.masked_fill_(plan.hidden, float("-inf"))
+        scores.view(-1).index_fill_(0, plan.hidden, float("-inf"))
     weights = torch.softmax(scores, -1).view(-1, read_size).index_select(0, plan.to_pool).view(-1, group, read_size)
     parts = _product(weights, value_pool.view(-1, read_size, head_dim), plan, num_kv_heads).view(rows, -1)
     if plan.tails is not None:
-        # A weight of zero does not silence a NaN: unfilled slots are blanked in a copy of the last blocks.
-        where, places, unfilled = plan.tails
-        values = value_pool.index_select(0, places).masked_fill_(unfilled, 0.0).view(-1, read_size, head_dim)
+        # A weight of zero does not silence a NaN, so unfilled slots of the last blocks are not even read.
+        where, slots = plan.tails
+        values = value_pool.view(-1, head_dim).index_select(0, slots).view(-1, read_size, head_dim)
         last = weights.view(rows, -1).index_select(0, where).view(-1, group, read_size)
         parts.index_copy_(0, where, torch.bmm(last, values).view(len(where), -1))
     out = F.embedding_bag(plan.bags[0], parts, plan.bags[1], mode="sum").view(q.shape)

@@ -69,10 +69,11 @@ class DecodePlan:
         owner: int64 [rows], for each block in pool order the sequence whose Query it meets.
         to_reading: int64 [num_seqs * num_heads * longest], blocks' scores in pool order, sorted into reading order.
         to_pool: int64 [rows * num_heads], the way back.
-        hidden: bool [num_seqs, 1, longest * read_size], slots that the sequence's Query does not see; None if none.
+        hidden: int64, slots that the sequence's Query does not see, in the flat scores in reading order; None if none.
         bags: int32, rows of each sequence one after the other, and where each sequence begins: for the sum over blocks.
-        tails: last blocks with unfilled slots: their rows in pool order, their places in the pool (or the copy), and
-            bool [tails, 1, read_size, 1] of those slots; None if all are full.
+        tails: for last blocks with unfilled slots: their rows in pool order, and int64 [tails * num_kv_heads *
+            read_size], what to read for each slot of the pool (or the copy) seen as [-1, head_dim]: itself, or the last
+            filled one in place of an unfilled one; None if all are full.
     """
 
     piece_size: int
@@ -83,7 +84,7 @@ class DecodePlan:
     to_pool: Tensor
     hidden: Tensor | None
     bags: tuple[Tensor, Tensor]
-    tails: tuple[Tensor, Tensor, Tensor] | None
+    tails: tuple[Tensor, Tensor] | None
 
 
 def plan_decode(
@@ -120,9 +121,9 @@ def plan_decode(
         segments,
         owner,
         *_orders(rows, owners, starts, counts, total, layout.num_heads),
-        _hidden(firsts, kv_lens, int(counts.max()), size, window),
+        _hidden(firsts, kv_lens, int(counts.max()), layout, window),
         (rows.to(torch.int32), starts.to(torch.int32)),
-        _tails(rows[last], blocks[last], kv_lens, size),
+        _tails(rows[last], blocks[last], kv_lens, layout),
     )
 
 
@@ -200,22 +201,22 @@ def _orders(
 
 
 def _hidden(
-    firsts: Sequence[int], kv_lens: Sequence[int], longest: int, read_size: int, window: int | None
+    firsts: Sequence[int], kv_lens: Sequence[int], longest: int, layout: Layout, window: int | None
 ) -> Tensor | None:
-    lens, start = torch.tensor(kv_lens)[:, None], torch.tensor(firsts)[:, None] * read_size
-    position = start + torch.arange(longest * read_size)
+    lens, start = torch.tensor(kv_lens)[:, None], torch.tensor(firsts)[:, None] * layout.read_size
+    position = start + torch.arange(longest * layout.read_size)
     hidden = position >= lens
     if window is not None:
         hidden |= position < lens - window
-    return hidden[:, None] if bool(hidden.any()) else None
+    found = hidden[:, None].expand(-1, layout.num_heads, -1).flatten().nonzero().flatten()
+    return found if len(found) else None
 
 
-def _tails(
-    rows: Tensor, places: Tensor, kv_lens: Sequence[int], read_size: int
-) -> tuple[Tensor, Tensor, Tensor] | None:
-    filled = torch.tensor([(n - 1) % read_size + 1 for n in kv_lens])
-    which = (filled < read_size).nonzero().flatten()
+def _tails(rows: Tensor, places: Tensor, kv_lens: Sequence[int], layout: Layout) -> tuple[Tensor, Tensor] | None:
+    filled = torch.tensor([(n - 1) % layout.read_size + 1 for n in kv_lens])
+    which = (filled < layout.read_size).nonzero().flatten()
     if not len(which):
         return None
-    unfilled = torch.arange(read_size) >= filled[which, None]
-    return rows[which], places[which], unfilled[:, None, :, None]
+    slot = torch.minimum(torch.arange(layout.read_size), filled[which, None, None] - 1)
+    block_and_head = places[which, None, None] * layout.num_kv_heads + torch.arange(layout.num_kv_heads)[:, None]
+    return rows[which], (block_and_head * layout.read_size + slot).flatten()
