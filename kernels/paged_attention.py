@@ -181,8 +181,11 @@ def paged_attention(
     scale = q.shape[2] ** -0.5 if scale is None else scale
     if not can_launch(q):
         layout = Layout(key_pool.shape[2], q.shape[1], key_pool.shape[1])
-        plan = plan_step(block_table.tolist(), kv_lens.tolist(), q_starts.tolist(), layout, window)
-        return Attended(*attend_step(q, key_pool, value_pool, plan, Scoring(scale, softcap, sinks, return_lse)))
+        scoring = Scoring(scale, softcap, sinks, return_lse)
+        plan = plan_step(
+            block_table.tolist(), kv_lens.tolist(), q_starts.tolist(), layout, window, scoring.is_plain
+        )  # fmt: skip
+        return Attended(*attend_step(q, key_pool, value_pool, plan, scoring))
     return _launch(
         q, key_pool, value_pool, block_table, kv_lens, q_starts, scale, window, softcap, sinks, max_q_len, max_kv_len,
         num_splits, return_lse,

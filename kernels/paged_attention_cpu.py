@@ -5,15 +5,15 @@ with its weights, and a sum over blocks (see `paged_attention_plan`). No KV head
 One short sequence alone, and prefill, which has many Queries for each Key, are better off with a copy in order.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from kernels.grouped_attention import FUSED_MAX_KEYS, causal_mask, decode_attention, prefill_attention
-from kernels.paged_attention_plan import DecodePlan, Layout, plan_decode, similar_groups
+from kernels.paged_attention_plan import Gathered, InPlace, Layout, gather_decode, plan_decode, similar_groups
 
 QUERIES_AT_ONCE = 64  # bounds the scores in memory where torch's fused prefill cannot be used
 
@@ -34,12 +34,12 @@ class Scoring:
 
 
 @dataclass(frozen=True)
-class Copied:
-    """One sequence that is read through a copy in order.
+class Prefill:
+    """One sequence's new tokens.
 
     Attributes:
         tokens: its Queries on the packed axis.
-        rows: int64 [num_kv_heads, blocks], its pieces (see `Layout.rows_in_order`).
+        rows: int64 [num_kv_heads * blocks], its pieces in order (see `Layout.piece_rows`).
         kv_len: its Keys.
     """
 
@@ -56,17 +56,22 @@ class StepPlan:
         layout: the pool's.
         window: Keys that a Query sees at most; None for all.
         decodes: int64 tokens (None: all, in order) and the plan of the sequences that they belong to.
-        copied: sequences that are read through a copy.
+        prefills: the other sequences.
     """
 
     layout: Layout
     window: int | None
-    decodes: tuple[tuple[Tensor | None, DecodePlan], ...]
-    copied: tuple[Copied, ...]
+    decodes: tuple[tuple[Tensor | None, InPlace | Gathered], ...]
+    prefills: tuple[Prefill, ...]
 
 
 def plan_step(
-    tables: Sequence[Sequence[int]], kv_lens: Sequence[int], q_starts: Sequence[int], layout: Layout, window: int | None
+    tables: Sequence[Sequence[int]],
+    kv_lens: Sequence[int],
+    q_starts: Sequence[int],
+    layout: Layout,
+    window: int | None,
+    scoring_is_plain: bool = True,
 ) -> StepPlan:
     """Plan a step.
 
@@ -76,26 +81,22 @@ def plan_step(
         q_starts: where each sequence's Queries begin on the packed axis, and where the last one's end.
         layout: the pool's.
         window: Keys that a Query sees at most; None for all.
+        scoring_is_plain: see `Scoring.is_plain`.
     """
     seqs = range(len(kv_lens))
-    decoding = [i for i in seqs if q_starts[i + 1] - q_starts[i] == 1]
-    if len(decoding) == 1 and kv_lens[decoding[0]] <= FUSED_MAX_KEYS:
-        decoding = []
+    q_lens = [q_starts[i + 1] - q_starts[i] for i in seqs]
     decodes = []
-    for group in similar_groups(decoding, tables, kv_lens, layout):
+    for group in similar_groups([i for i in seqs if q_lens[i] == 1], tables, kv_lens, layout):
         tokens = None if group == list(seqs) else torch.tensor([q_starts[i] for i in group])
-        plan = plan_decode([tables[i] for i in group], [kv_lens[i] for i in group], layout, window)
-        decodes.append((tokens, plan))
-    copied = [
-        Copied(
-            slice(q_starts[i], q_starts[i + 1]),
-            layout.rows_in_order(tables[i][: -(-kv_lens[i] // layout.block_size)]),
-            kv_lens[i],
-        )
-        for i in seqs
-        if q_starts[i + 1] > q_starts[i] and i not in set(decoding)
-    ]
-    return StepPlan(layout, window, tuple(decodes), tuple(copied))
+        short = len(group) == 1 and kv_lens[group[0]] <= FUSED_MAX_KEYS
+        make = gather_decode if short and scoring_is_plain else plan_decode
+        decodes.append((tokens, make([tables[i] for i in group], [kv_lens[i] for i in group], layout, window)))
+    prefills = []
+    for i in seqs:
+        if q_lens[i] > 1:
+            ids = torch.tensor(tables[i][: -(-kv_lens[i] // layout.block_size)])
+            prefills.append(Prefill(slice(q_starts[i], q_starts[i + 1]), layout.piece_rows(ids).flatten(), kv_lens[i]))
+    return StepPlan(layout, window, tuple(decodes), tuple(prefills))
 
 
 def attend_step(
@@ -107,63 +108,92 @@ def attend_step(
         Output [tokens, num_heads, head_dim], and LSE [tokens, num_heads] float32 or None.
     """
     if len(plan.decodes) == 1 and plan.decodes[0][0] is None:
-        whole = decode_blocks(q, key_pool, value_pool, plan.decodes[0][1], scoring)
+        whole = _decode(q, key_pool, value_pool, plan, plan.decodes[0][1], scoring)
         return whole[0], whole[1] if scoring.return_lse else None
     out = torch.empty_like(q, memory_format=torch.contiguous_format)
     lse = torch.empty(q.shape[:2], dtype=torch.float32) if scoring.return_lse else None
     for tokens, part in plan.decodes:
         assert tokens is not None, "a plan for all sequences is the only one"
-        _put(out, lse, tokens, decode_blocks(q[tokens], key_pool, value_pool, part, scoring))
-    for each in plan.copied:
-        piece = plan.layout.block_size * q.shape[2]
-        keys, values = (
-            pool.view(-1, piece).index_select(0, each.rows.flatten()).view(*pool.shape[1:2], -1, q.shape[2])
-            for pool in (key_pool, value_pool)
-        )
+        _put(out, lse, tokens, _decode(q[tokens], key_pool, value_pool, plan, part, scoring))
+    for each in plan.prefills:
+        keys, values = (_copied(pool, each.rows, plan.layout, 1)[0] for pool in (key_pool, value_pool))
         keys, values = keys.narrow(1, 0, each.kv_len), values.narrow(1, 0, each.kv_len)
-        attend = _attend_plainly if scoring.is_plain else _attend_with_options
-        _put(out, lse, each.tokens, attend(q[each.tokens], keys, values, plan.window, scoring))
+        if scoring.is_plain:
+            out[each.tokens] = prefill_attention(q[each.tokens], keys, values, plan.window, scoring.scale)
+        else:
+            _put(out, lse, each.tokens, _prefill_with_options(q[each.tokens], keys, values, plan.window, scoring))
     return out, lse
 
 
-def decode_blocks(
-    q: Tensor, key_pool: Tensor, value_pool: Tensor, plan: DecodePlan, scoring: Scoring
+def _decode(
+    q: Tensor, key_pool: Tensor, value_pool: Tensor, step: StepPlan, plan: InPlace | Gathered, scoring: Scoring
+) -> tuple[Tensor, Tensor | None]:
+    """One Query for each sequence of the plan, [num_seqs, num_heads, head_dim]; output and LSE likewise."""
+    if isinstance(plan, InPlace):
+        return decode_in_place(q, key_pool, value_pool, plan, scoring)
+    keys, values = (_copied(pool, plan.rows, step.layout, plan.num_seqs) for pool in (key_pool, value_pool))
+    if plan.visible is not None:
+        for copy in (keys, values):  # neither a mask nor a weight of zero silences a NaN
+            copy.view(-1, q.shape[2]).index_fill_(0, plan.unseen, 0.0)
+    if scoring.is_plain:
+        return decode_attention(q, keys, values, plan.visible, scoring.scale), None
+    num_kv_heads = keys.shape[1]
+    queries = (q * scoring.scale).view(len(q), num_kv_heads, -1, q.shape[2])
+    scores = torch.matmul(queries, keys.transpose(2, 3)).view(len(q), q.shape[1], -1)
+    weights, lse = _softmax(scores, None if plan.visible is None else ~plan.visible[:, None], scoring)
+    out = torch.matmul(weights.view(len(q), num_kv_heads, -1, keys.shape[2]), values).view(q.shape)
+    return _with_sinks(out, lse, scoring.sinks)
+
+
+def decode_in_place(
+    q: Tensor, key_pool: Tensor, value_pool: Tensor, plan: InPlace, scoring: Scoring
 ) -> tuple[Tensor, Tensor | None]:
     """One Query for each sequence of the plan, [num_seqs, num_heads, head_dim]; output and LSE likewise."""
     num_seqs, num_heads, head_dim = q.shape
     num_kv_heads, read_size = key_pool.shape[1:3]
-    if plan.copied is not None:
-        key_pool, value_pool = (
-            pool.view(-1, plan.piece_size * head_dim).index_select(0, plan.copied).view(-1, *pool.shape[1:])
-            for pool in (key_pool, value_pool)
-        )
-    group, rows = num_heads // num_kv_heads, plan.owner.shape[0]
-    queries = (q * scoring.scale).reshape(num_seqs, -1).index_select(0, plan.owner).view(-1, group, head_dim)
+    group = num_heads // num_kv_heads
+    queries = (q * scoring.scale).view(num_seqs, -1).index_select(0, plan.owner).view(-1, group, head_dim)
     scores = _product(queries, key_pool.view(-1, read_size, head_dim).transpose(1, 2), plan, num_kv_heads)
     scores = scores.view(-1, read_size).index_select(0, plan.to_reading).view(num_seqs, num_heads, -1)
+    if scoring.is_plain and plan.hidden is None:
+        weights, lse = torch.softmax(scores, -1), None
+    else:
+        weights, lse = _softmax(scores, plan.hidden, scoring)
+    weights = weights.view(-1, read_size).index_select(0, plan.to_pool).view(-1, group, read_size)
+    parts = _product(weights, value_pool.view(-1, read_size, head_dim), plan, num_kv_heads).view(len(plan.owner), -1)
+    if plan.partial is not None:
+        rows, places, hidden = plan.partial
+        # A weight of zero does not silence a NaN in a slot that is not seen: then such slots are blanked in a copy.
+        if not math.isfinite(parts.index_select(0, rows).sum().item()):
+            values = value_pool.index_select(0, places).masked_fill_(hidden, 0.0).view(-1, read_size, head_dim)
+            seen = weights.view(len(plan.owner), -1).index_select(0, rows).view(-1, group, read_size)
+            parts.index_copy_(0, rows, torch.bmm(seen, values).view(len(rows), -1))
+    out = torch.embedding_bag(parts, *plan.bags, False, 0, False, None, False)[0].view(q.shape)
+    return _with_sinks(out, lse, scoring.sinks)
+
+
+def _softmax(scores: Tensor, hidden: Tensor | None, scoring: Scoring) -> tuple[Tensor, Tensor | None]:
+    """Weights over the last axis, and the logarithm of their denominators where it is wanted."""
     if scoring.softcap is not None:
         scores = scoring.softcap * torch.tanh(scores / scoring.softcap)
-    if plan.hidden is not None:
-        scores.view(-1).index_fill_(0, plan.hidden, float("-inf"))
-    weights = torch.softmax(scores, -1).view(-1, read_size).index_select(0, plan.to_pool).view(-1, group, read_size)
-    parts = _product(weights, value_pool.view(-1, read_size, head_dim), plan, num_kv_heads).view(rows, -1)
-    if plan.tails is not None:
-        # A weight of zero does not silence a NaN, so unfilled slots of the last blocks are not even read.
-        where, slots = plan.tails
-        values = value_pool.view(-1, head_dim).index_select(0, slots).view(-1, read_size, head_dim)
-        last = weights.view(rows, -1).index_select(0, where).view(-1, group, read_size)
-        parts.index_copy_(0, where, torch.bmm(last, values).view(len(where), -1))
-    out = F.embedding_bag(plan.bags[0], parts, plan.bags[1], mode="sum").view(q.shape)
-    if scoring.sinks is None and not scoring.return_lse:
-        return out, None
-    return _with_sinks(out, torch.logsumexp(scores.float(), -1), scoring.sinks)
+    if hidden is not None:
+        scores = scores.masked_fill_(hidden, float("-inf"))
+    lse = torch.logsumexp(scores.float(), -1) if scoring.return_lse or scoring.sinks is not None else None
+    return torch.softmax(scores, -1), lse
 
 
-def _product(rows: Tensor, blocks: Tensor, plan: DecodePlan, num_kv_heads: int) -> Tensor:
+def _copied(pool: Tensor, rows: Tensor, layout: Layout, num_seqs: int) -> Tensor:
+    """Pieces put together in order, [num_seqs, num_kv_heads, slots, head_dim]."""
+    num_kv_heads, head_dim = pool.shape[1], pool.shape[3]
+    pieces = pool.view(-1, layout.block_size * head_dim).index_select(0, rows)
+    return pieces.view(num_seqs, num_kv_heads, -1, head_dim)
+
+
+def _product(rows: Tensor, blocks: Tensor, plan: InPlace, num_kv_heads: int) -> Tensor:
     """The plan's blocks, [blocks * num_kv_heads, ...], times their rows, [rows * num_kv_heads, group, ...]."""
     if len(plan.segments) == 1:
         first, stop = plan.segments[0]
-        return torch.bmm(rows, blocks.narrow(0, first * num_kv_heads, (stop - first) * num_kv_heads))
+        return torch.bmm(rows, blocks[first * num_kv_heads : stop * num_kv_heads])
     out, done = rows.new_empty(rows.shape[0], rows.shape[1], blocks.shape[2]), 0
     for first, stop in plan.segments:
         part = slice(done, done + (stop - first) * num_kv_heads)
@@ -172,17 +202,7 @@ def _product(rows: Tensor, blocks: Tensor, plan: DecodePlan, num_kv_heads: int) 
     return out
 
 
-def _attend_plainly(
-    q: Tensor, k: Tensor, v: Tensor, window: int | None, scoring: Scoring
-) -> tuple[Tensor, Tensor | None]:
-    """One sequence, through the kernels for contiguous Keys."""
-    if q.shape[0] > 1:
-        return prefill_attention(q, k, v, window, scoring.scale), None
-    first = 0 if window is None else max(0, k.shape[1] - window)
-    return decode_attention(q, k[None, :, first:], v[None, :, first:], None, scoring.scale), None
-
-
-def _attend_with_options(
+def _prefill_with_options(
     q: Tensor, k: Tensor, v: Tensor, window: int | None, scoring: Scoring
 ) -> tuple[Tensor, Tensor | None]:
     """One sequence in float32, some Queries at a time; a KV head's Queries form one matrix."""
@@ -206,9 +226,9 @@ def _attend_with_options(
     return _with_sinks(torch.cat(outs), torch.cat(lses), scoring.sinks)
 
 
-def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> tuple[Tensor, Tensor]:
+def _with_sinks(out: Tensor, lse: Tensor | None, sinks: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Let each head's sink take its share: output and LSE as if it had been in the softmax."""
-    if sinks is None:
+    if sinks is None or lse is None:
         return out, lse
     both = torch.logaddexp(lse, sinks.float())
     return out * (lse - both).exp()[..., None].to(out.dtype), both

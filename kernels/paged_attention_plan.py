@@ -1,8 +1,8 @@
-"""How a CPU reads a paged cache in one step: which blocks meet which Query, worked out once for all layers.
+"""How a CPU reads a paged cache in one decode step: which blocks meet which Query, worked out once for all layers.
 
-Copying scattered blocks together costs as much as multiplying them. So in a decode step Keys and Values stay where
-they lie, and the small things travel: every block gets its sequence's Query, the scores are sorted into reading order
-for the softmax, and its weights back into the pool's order.
+Copying scattered blocks together costs as much as multiplying them. So Keys and Values stay where they lie, and the
+small things travel: every block gets its sequence's Query, the scores are sorted into reading order for the softmax,
+and its weights back into the pool's order.
 
     pool            . . 8 1 . 6 3     blocks from the first to the last owned one: a segment, one product
     pool order      scores of one block after the other, as they lie
@@ -10,9 +10,9 @@ for the softmax, and its weights back into the pool's order.
 
 Blocks of nobody inside a segment are multiplied too, and what comes out is dropped. Segments split at long gaps.
 
-A pool may join several neighbouring blocks of the block table into one of its own ("pieces"), because a product of 16
-Keys costs nearly as much as one of 64. A sequence whose pieces do not lie in order in their block is read through a
-copy, as are blocks that belong to two sequences.
+Each step of this costs some microseconds whatever its size, so a pool may join neighbouring blocks of the block table
+("pieces") into one large block of its own. Which slots of it a sequence sees, a mask says. Where that wastes too much,
+and where sequences share a block, pieces are copied together after all.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# A gap of fewer blocks is read over: one more segment costs about as much (2 cores, blocks of 64).
-MAX_GAP = 4
+# A gap of fewer of the pool's blocks is read over: one more segment costs about as much.
+MAX_GAP = 2
 MAX_SEGMENTS = 16
-# Reading a block of nobody costs one block; copying an owned one costs two and a half. With more waste, copy.
-MAX_READ_PER_OWNED = 2.0
+# Multiplying a slot of nobody costs as much as one that is seen; copying first costs two and a half (2 cores, bf16).
+MAX_READ_PER_SEEN = 2.0
 # Sequences so uneven that padding would more than quadruple the scores are planned in two halves.
 MAX_PADDING = 4
 
@@ -51,45 +51,74 @@ class Layout:
         """Slots of one block of the pool."""
         return self.block_size * self.pieces
 
-    def rows_in_order(self, table: Sequence[int]) -> Tensor:
-        """A sequence's pieces as rows of a pool seen as [-1, block_size * head_dim], by head: [num_kv_heads, n]."""
-        blocks, heads = torch.tensor(table), torch.arange(self.num_kv_heads)[:, None]
-        return (blocks // self.pieces * self.num_kv_heads + heads) * self.pieces + blocks % self.pieces
+    def piece_rows(self, ids: Tensor) -> Tensor:
+        """Pieces as rows of a pool seen as [-1, block_size * head_dim], head by head: [..., n] to [..., heads, n]."""
+        heads = torch.arange(self.num_kv_heads)[:, None]
+        ids = ids[..., None, :]
+        return (ids // self.pieces * self.num_kv_heads + heads) * self.pieces + ids % self.pieces
 
 
 @dataclass(frozen=True)
-class DecodePlan:
-    """One decode step of some sequences, for every layer with the same window.
+class InPlace:
+    """One decode step of some sequences on the pool as it lies, for every layer with the same window.
 
     Attributes:
-        piece_size: slots of one entry of a block table.
-        copied: int64, pieces to copy together first (rows of the pool seen as [-1, block_size * head_dim]); None if
-            the pool is read in place.
-        segments: (first, last + 1) blocks that are multiplied, in rising order.
-        owner: int64 [rows], for each block in pool order the sequence whose Query it meets.
+        segments: (first, last + 1) blocks of the pool that are multiplied, in rising order.
+        owner: int64 [rows], for each of these blocks the sequence whose Query it meets.
         to_reading: int64 [num_seqs * num_heads * longest], blocks' scores in pool order, sorted into reading order.
         to_pool: int64 [rows * num_heads], the way back.
-        hidden: int64, slots that the sequence's Query does not see, in the flat scores in reading order; None if none.
-        bags: int32, rows of each sequence one after the other, and where each sequence begins: for the sum over blocks.
-        tails: for last blocks with unfilled slots: their rows in pool order, and int64 [tails * num_kv_heads *
-            read_size], what to read for each slot of the pool (or the copy) seen as [-1, head_dim]: itself, or the last
-            filled one in place of an unfilled one; None if all are full.
+        hidden: bool [num_seqs, 1, longest * read_size], slots that the sequence's Query does not see; None if none.
+        bags: int64, rows of each sequence one after the other, and where each sequence begins: for the sum over blocks.
+        partial: blocks with hidden slots: their rows, their places in the pool, bool [blocks, 1, read_size, 1] of the
+            hidden slots; None if there are none.
     """
 
-    piece_size: int
-    copied: Tensor | None
     segments: tuple[tuple[int, int], ...]
     owner: Tensor
     to_reading: Tensor
     to_pool: Tensor
     hidden: Tensor | None
     bags: tuple[Tensor, Tensor]
-    tails: tuple[Tensor, Tensor] | None
+    partial: tuple[Tensor, Tensor, Tensor] | None
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One decode step of some sequences through a copy of their pieces, in order and padded to one length.
+
+    Attributes:
+        rows: int64 [num_seqs * num_kv_heads * longest], pieces as `Layout.piece_rows` numbers them.
+        num_seqs: sequences.
+        visible: bool [num_seqs, longest * block_size], slots that the sequence's Query sees; None if all.
+        unseen: int64, the other slots of the copy seen as [-1, head_dim].
+    """
+
+    rows: Tensor
+    num_seqs: int
+    visible: Tensor | None
+    unseen: Tensor
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The pieces that a step reads, one after the other: int64 [pieces] each, and bool [pieces, block_size].
+
+    Attributes:
+        ids: of the block table.
+        owner: sequence.
+        place: which of its sequence's pieces that are read.
+        seen: which of its slots the Query sees.
+    """
+
+    ids: Tensor
+    owner: Tensor
+    place: Tensor
+    seen: Tensor
 
 
 def plan_decode(
     tables: Sequence[Sequence[int]], kv_lens: Sequence[int], layout: Layout, window: int | None
-) -> DecodePlan:
+) -> InPlace | Gathered:
     """Plan one decode step.
 
     Args:
@@ -98,50 +127,50 @@ def plan_decode(
         layout: the pool's.
         window: Keys that a Query sees at most; None for all.
     """
-    size, pieces = layout.read_size, layout.pieces
-    firsts = [0 if window is None else max(0, n - window) // size for n in kv_lens]
-    stops = [-(-n // size) for n in kv_lens]
-    read = [list(t[f * pieces : s * pieces]) for t, f, s in zip(tables, firsts, stops, strict=True)]
-    counts = torch.tensor([s - f for f, s in zip(firsts, stops, strict=True)])
-    owners, starts = torch.arange(len(read)).repeat_interleave(counts), counts.cumsum(0) - counts
-    segments: tuple[tuple[int, int], ...] = ()
-    if all(in_order(table, pieces) for table in read):
-        blocks = torch.tensor([block // pieces for table in read for block in table[::pieces]])
-        segments = _segments(blocks)
-    copied = None
+    read = _read(tables, kv_lens, layout.block_size, window)
+    num_blocks = int(read.ids.max()) // layout.pieces + 1
+    # One pair for each block of the pool and each sequence that sees something of it, sorted by sequence.
+    pairs, pair_of = torch.unique(read.owner * num_blocks + read.ids // layout.pieces, return_inverse=True)
+    owners, blocks = pairs // num_blocks, pairs % num_blocks
+    segments = _segments(blocks, int(read.seen.sum()) / layout.read_size)
     if not segments:
-        blocks, copied, segments = torch.arange(len(owners)), _pieces_to_copy(read, layout), ((0, len(owners)),)
+        return _gathered(read, len(tables), layout)
     rows, total = _rows(blocks, segments)
+    counts = owners.bincount(minlength=len(tables))
+    starts = counts.cumsum(0) - counts
     owner = torch.zeros(total, dtype=torch.int64)
     owner[rows] = owners
-    last = starts + counts - 1
-    return DecodePlan(
-        layout.block_size,
-        copied,
-        segments,
-        owner,
-        *_orders(rows, owners, starts, counts, total, layout.num_heads),
-        _hidden(firsts, kv_lens, int(counts.max()), layout, window),
-        (rows.to(torch.int32), starts.to(torch.int32)),
-        _tails(rows[last], blocks[last], kv_lens, layout),
-    )
+    seen = torch.zeros(len(pairs), layout.pieces, layout.block_size, dtype=torch.bool)
+    seen[pair_of, read.ids % layout.pieces] = read.seen
+    place = torch.arange(len(pairs)) - starts[owners]  # which block of its sequence
+    to_reading, to_pool = _orders(rows, owners, place, counts, total, layout.num_heads)
+    hidden, partial = None, None
+    if not bool(seen.all()) or int(counts.min()) < int(counts.max()):
+        unseen = torch.ones(len(tables), int(counts.max()), layout.read_size, dtype=torch.bool)
+        unseen[owners, place] = ~seen.flatten(1)
+        hidden = unseen.view(len(tables), 1, -1)
+        which = (~seen.flatten(1).all(1)).nonzero().flatten()
+        partial = rows[which], blocks[which], ~seen[which].view(-1, 1, layout.read_size, 1)
+    return InPlace(segments, owner, to_reading, to_pool, hidden, (rows, starts), partial)
 
 
-def in_order(table: Sequence[int], pieces: int) -> bool:
-    """Whether each run of `pieces` entries is one block of the pool, piece by piece; the last run may be shorter."""
-    return pieces == 1 or (
-        all(block == table[i - i % pieces] + i % pieces for i, block in enumerate(table))
-        and all(block % pieces == 0 for block in table[::pieces])
-    )
+def gather_decode(
+    tables: Sequence[Sequence[int]], kv_lens: Sequence[int], layout: Layout, window: int | None
+) -> Gathered:
+    """Plan one decode step through a copy; arguments as for `plan_decode`."""
+    return _gathered(_read(tables, kv_lens, layout.block_size, window), len(tables), layout)
 
 
 def similar_groups(
     seqs: Sequence[int], tables: Sequence[Sequence[int]], kv_lens: Sequence[int], layout: Layout
 ) -> list[list[int]]:
-    """Sequences that are worth one plan: all in order or none, and not so uneven that padding is most of the scores."""
-    ordered = [i for i in seqs if in_order(tables[i][: -(-kv_lens[i] // layout.block_size)], layout.pieces)]
-    others = [i for i in seqs if i not in set(ordered)]
-    return _even(ordered, kv_lens) + _even(others, kv_lens)
+    """Sequences that are worth one plan: none shares a block of the pool or all may, and of not too uneven lengths."""
+    owners: dict[int, set[int]] = {}
+    for i in seqs:
+        for block in tables[i][: -(-kv_lens[i] // layout.block_size)]:
+            owners.setdefault(block // layout.pieces, set()).add(i)
+    sharing = {i for each in owners.values() if len(each) > 1 for i in each}
+    return _even([i for i in seqs if i not in sharing], kv_lens) + _even([i for i in seqs if i in sharing], kv_lens)
 
 
 def _even(seqs: list[int], kv_lens: Sequence[int]) -> list[list[int]]:
@@ -155,7 +184,21 @@ def _even(seqs: list[int], kv_lens: Sequence[int]) -> list[list[int]]:
     return _even(rising[:half], kv_lens) + _even(rising[half:], kv_lens)
 
 
-def _segments(blocks: Tensor) -> tuple[tuple[int, int], ...]:
+def _read(tables: Sequence[Sequence[int]], kv_lens: Sequence[int], block_size: int, window: int | None) -> _Read:
+    firsts = [0 if window is None else max(0, n - window) // block_size for n in kv_lens]
+    parts = [table[first : -(-n // block_size)] for table, first, n in zip(tables, firsts, kv_lens, strict=True)]
+    counts = torch.tensor([len(part) for part in parts])
+    owner = torch.arange(len(parts)).repeat_interleave(counts)
+    place = torch.arange(len(owner)) - (counts.cumsum(0) - counts)[owner]
+    position = (place + torch.tensor(firsts)[owner])[:, None] * block_size + torch.arange(block_size)
+    end = torch.tensor(kv_lens)[owner, None]
+    seen = position < end
+    if window is not None:
+        seen &= position >= end - window
+    return _Read(torch.tensor([block for part in parts for block in part]), owner, place, seen)
+
+
+def _segments(blocks: Tensor, seen: float) -> tuple[tuple[int, int], ...]:
     """Ranges of the pool to read in place; none if copying is cheaper or a block belongs to two sequences."""
     ordered = blocks.sort().values
     steps = ordered.diff()
@@ -165,17 +208,9 @@ def _segments(blocks: Tensor) -> tuple[tuple[int, int], ...]:
     first = ordered[torch.cat((cuts.new_zeros(1), cuts + 1))].tolist()
     last = ordered[torch.cat((cuts, cuts.new_full((1,), len(ordered) - 1)))].tolist()
     total = sum(b - a + 1 for a, b in zip(first, last, strict=True))
-    if len(first) > MAX_SEGMENTS or total > MAX_READ_PER_OWNED * len(blocks):
+    if len(first) > MAX_SEGMENTS or total > MAX_READ_PER_SEEN * seen:
         return ()
     return tuple((a, b + 1) for a, b in zip(first, last, strict=True))
-
-
-def _pieces_to_copy(read: Sequence[list[int]], layout: Layout) -> Tensor:
-    """Rows that, put one after the other, are whole blocks of the sequences in order."""
-    pieces = layout.pieces
-    padded = [block for table in read for block in table + table[-1:] * (-len(table) % pieces)]
-    rows = layout.rows_in_order(padded).view(layout.num_kv_heads, -1, pieces)
-    return rows.transpose(0, 1).flatten()
 
 
 def _rows(blocks: Tensor, segments: tuple[tuple[int, int], ...]) -> tuple[Tensor, int]:
@@ -187,11 +222,10 @@ def _rows(blocks: Tensor, segments: tuple[tuple[int, int], ...]) -> tuple[Tensor
 
 
 def _orders(
-    rows: Tensor, owners: Tensor, starts: Tensor, counts: Tensor, total: int, num_heads: int
+    rows: Tensor, owners: Tensor, place: Tensor, counts: Tensor, total: int, num_heads: int
 ) -> tuple[Tensor, Tensor]:
     """Between pool order [row, head] and reading order [sequence, head, block]; shorter sequences are padded."""
     longest, head = int(counts.max()), torch.arange(num_heads)
-    place = torch.arange(len(rows)) - starts[owners]  # which block of its sequence
     padded = torch.zeros(len(counts), longest, dtype=torch.int64)
     padded[owners, place] = rows
     to_reading = (padded[:, None, :] * num_heads + head[:, None]).flatten()
@@ -200,23 +234,12 @@ def _orders(
     return to_reading, to_pool.flatten()
 
 
-def _hidden(
-    firsts: Sequence[int], kv_lens: Sequence[int], longest: int, layout: Layout, window: int | None
-) -> Tensor | None:
-    lens, start = torch.tensor(kv_lens)[:, None], torch.tensor(firsts)[:, None] * layout.read_size
-    position = start + torch.arange(longest * layout.read_size)
-    hidden = position >= lens
-    if window is not None:
-        hidden |= position < lens - window
-    found = hidden[:, None].expand(-1, layout.num_heads, -1).flatten().nonzero().flatten()
-    return found if len(found) else None
-
-
-def _tails(rows: Tensor, places: Tensor, kv_lens: Sequence[int], layout: Layout) -> tuple[Tensor, Tensor] | None:
-    filled = torch.tensor([(n - 1) % layout.read_size + 1 for n in kv_lens])
-    which = (filled < layout.read_size).nonzero().flatten()
-    if not len(which):
-        return None
-    slot = torch.minimum(torch.arange(layout.read_size), filled[which, None, None] - 1)
-    block_and_head = places[which, None, None] * layout.num_kv_heads + torch.arange(layout.num_kv_heads)[:, None]
-    return rows[which], (block_and_head * layout.read_size + slot).flatten()
+def _gathered(read: _Read, num_seqs: int, layout: Layout) -> Gathered:
+    longest = int(read.place.max()) + 1
+    ids = torch.full((num_seqs, longest), int(read.ids[0]))
+    ids[read.owner, read.place] = read.ids
+    seen = torch.zeros(num_seqs, longest, layout.block_size, dtype=torch.bool)
+    seen[read.owner, read.place] = read.seen
+    visible = seen.flatten(1)
+    unseen = (~visible)[:, None].expand(-1, layout.num_kv_heads, -1).flatten().nonzero().flatten()
+    return Gathered(layout.piece_rows(ids).flatten(), num_seqs, visible if len(unseen) else None, unseen)

@@ -5,7 +5,7 @@ import torch
 
 from kernels.paged_attention import paged_attention_reference
 from kernels.paged_attention_cpu import Scoring, attend_step, plan_step
-from kernels.paged_attention_plan import Layout, in_order
+from kernels.paged_attention_plan import Gathered, Layout
 from tests.kernels.closeness import assert_close
 
 HEADS, KV_HEADS, HEAD_DIM, BLOCK_SIZE, PIECES = 6, 2, 16, 4, 3
@@ -30,35 +30,41 @@ def compare(tables, kv_lens, q_lens=None, window=None, num_blocks=36, expect_cop
     longest = max(map(len, tables))
     table = torch.tensor([[*t, *[0] * (longest - len(t))] for t in tables], dtype=torch.int32)
     expected = paged_attention_reference(q, *plain, table, torch.tensor(kv_lens), starts, 0.25, window)
-    plan = plan_step(tables, kv_lens, starts.tolist(), LAYOUT, window)
+    plan = plan_step(tables, kv_lens, starts.tolist(), LAYOUT, window, scoring_is_plain=False)
     if expect_copy is not None:
-        assert [part.copied is not None for _, part in plan.decodes] == expect_copy
-    for scoring in (Scoring(0.25), Scoring(0.25, return_lse=True)):
+        assert [isinstance(part, Gathered) for _, part in plan.decodes] == expect_copy
+    for scoring in (Scoring(0.25), Scoring(0.25, return_lse=True), None):
+        if scoring is None:  # a plan for plain scoring may copy short sequences
+            plan, scoring = plan_step(tables, kv_lens, starts.tolist(), LAYOUT, window), Scoring(0.25)
         out, lse = attend_step(q, *joined, plan, scoring)
         assert_close(out, expected.out, torch.float32, "output")
         if lse is not None:
             assert_close(lse, expected.lse, torch.float32, "LSE")
 
 
-def test_pieces_in_order_are_read_in_place():
-    compare([[3, 4, 5, 0, 1], [12, 13, 14], [6]], [18, 12, 3], expect_copy=[False])
+def test_blocks_of_one_sequence_each_are_read_in_place():
+    compare([[3, 4, 5, 0, 1], [12, 13, 14], [6, 7]], [20, 12, 8], expect_copy=[False])
 
 
-def test_pieces_out_of_order_are_copied():
-    compare([[3, 5, 4, 0, 1], [20, 7, 33]], [18, 9], expect_copy=[True])
+def test_pieces_in_any_order_within_their_block_are_read_in_place():
+    compare([[5, 3, 4, 1, 0], [14, 13, 12]], [18, 11], expect_copy=[False])
 
 
-def test_a_block_that_starts_in_the_middle_is_copied():
-    compare([[1, 2, 3, 4], [9, 10, 11]], [15, 12], expect_copy=[False, True])
+def test_a_block_of_which_little_is_seen_is_copied():
+    compare([[3, 9, 15, 21], [24, 30]], [16, 6], expect_copy=[True])
 
 
 def test_pieces_of_one_block_that_belong_to_two_sequences():
-    """Sequence 0 uses pieces 0 and 1 of a block, sequence 1 piece 2 and another block."""
-    compare([[0, 1], [2, 9, 10]], [7, 12])
+    """Sequence 0 uses pieces 0 and 1 of a block, sequence 1 piece 2 and another block; sequence 2 shares nothing."""
+    compare([[0, 1], [2, 9, 10], [12, 13, 14]], [7, 12, 10], expect_copy=[False, True])
 
 
 def test_shared_pieces_are_copied():
     compare([[0, 1, 2, 3], [0, 1, 2, 6]], [15, 14], expect_copy=[True])
+
+
+def test_far_segments_and_gaps():
+    compare([[0, 1, 2, 6, 7, 8], [60, 61, 62, 72, 73, 74]], [24, 22], num_blocks=90, expect_copy=[False])
 
 
 @pytest.mark.parametrize("window", [1, 5, 13, 100])
@@ -74,11 +80,3 @@ def test_prefill_beside_decode():
 def test_one_sequence_at_the_edges(kv_len):
     compare([list(range(6))], [kv_len])
     compare([list(range(6)), list(range(12, 18))], [kv_len, 24])
-
-
-@pytest.mark.parametrize(
-    ("table", "right"), [([3, 4, 5, 0], True), ([], True), ([4, 5], False), ([3, 5], False), ([3, 4, 5, 6, 8], False)]
-)
-def test_in_order(table, right):
-    assert in_order(table, 3) is right
-    assert in_order(table, 1) is True

@@ -7,7 +7,7 @@
 Only the last block of a sequence can have unfilled slots. Heads come before slots: what a head reads of a block lies
 in one piece.
 
-On a CPU a product of 16 Keys costs nearly as much as one of 64, so there the pool joins neighbouring blocks, as an
+On a CPU every block that is read costs some time whatever its size, so there the pool joins neighbouring blocks, as an
 operating system joins pages: [num_blocks / pieces, num_kv_heads, pieces * block_size, head_dim]. Slots keep their
 numbers. A sequence is given the next piece of its last block while it can have it; where it cannot, it is still read
 correctly, through a copy.
@@ -28,7 +28,9 @@ from kernels.paged_attention import paged_attention
 from kernels.paged_attention_cpu import Scoring, StepPlan, attend_step, plan_step
 from kernels.paged_attention_plan import Layout
 
-READ_SIZE = 64  # slots of the pool's own blocks on a CPU, at most, where block_size is smaller
+# Slots of the pool's own blocks on a CPU, at most, where block_size is smaller. Against contiguous rows of 2,048 Keys a
+# step takes 1.10 to 1.15 times as long with 64 to 256 and 1.05 with 512 (8 sequences, bf16, 9/3 heads of 64, 2 cores).
+READ_SIZE = 512
 
 
 @dataclass
