@@ -152,24 +152,41 @@ def decode_in_place(
     num_seqs, num_heads, head_dim = q.shape
     num_kv_heads, read_size = key_pool.shape[1:3]
     group = num_heads // num_kv_heads
-    queries = (q * scoring.scale).view(num_seqs, -1).index_select(0, plan.owner).view(-1, group, head_dim)
-    scores = _product(queries, key_pool.view(-1, read_size, head_dim).transpose(1, 2), plan, num_kv_heads)
-    scores = scores.view(-1, read_size).index_select(0, plan.to_reading).view(num_seqs, num_heads, -1)
+    queries = (q * scoring.scale).view(num_seqs, -1)
+    if not plan.in_order:
+        queries = queries.index_select(0, plan.owner)
+    scores = _product(
+        queries.view(-1, group, head_dim), key_pool.view(-1, read_size, head_dim).transpose(1, 2), plan, num_kv_heads
+    ).view(-1, read_size)
+    if not plan.in_order:
+        scores = scores.index_select(0, plan.to_reading)
+    scores = scores.view(num_seqs, num_heads, -1)
     if scoring.is_plain and plan.hidden is None:
         weights, lse = torch.softmax(scores, -1), None
     else:
         weights, lse = _softmax(scores, plan.hidden, scoring)
-    weights = weights.view(-1, read_size).index_select(0, plan.to_pool).view(-1, group, read_size)
+    weights = weights.view(-1, read_size)
+    if not plan.in_order:
+        weights = weights.index_select(0, plan.to_pool)
+    weights = weights.view(-1, group, read_size)
     parts = _product(weights, value_pool.view(-1, read_size, head_dim), plan, num_kv_heads).view(len(plan.owner), -1)
     if plan.partial is not None:
-        rows, places, hidden = plan.partial
-        # A weight of zero does not silence a NaN in a slot that is not seen: then such slots are blanked in a copy.
-        if not math.isfinite(parts.index_select(0, rows).sum().item()):
-            values = value_pool.index_select(0, places).masked_fill_(hidden, 0.0).view(-1, read_size, head_dim)
-            seen = weights.view(len(plan.owner), -1).index_select(0, rows).view(-1, group, read_size)
-            parts.index_copy_(0, rows, torch.bmm(seen, values).view(len(rows), -1))
-    out = torch.embedding_bag(parts, *plan.bags, False, 0, False, None, False)[0].view(q.shape)
+        _silence(parts, weights, value_pool, plan.partial)
+    if not plan.in_order:
+        parts = torch.embedding_bag(parts, *plan.bags, False, 0, False, None, False)[0]
+    out = parts.view(q.shape)
     return _with_sinks(out, lse, scoring.sinks)
+
+
+def _silence(parts: Tensor, weights: Tensor, value_pool: Tensor, partial: tuple[Tensor, Tensor, Tensor]) -> None:
+    """A weight of zero does not silence a NaN in a slot that is not seen: then such slots are blanked in a copy."""
+    rows, places, hidden = partial
+    if math.isfinite(parts.index_select(0, rows).sum().item()):
+        return
+    group, read_size = weights.shape[1:]
+    values = value_pool.index_select(0, places).masked_fill_(hidden, 0.0).view(-1, read_size, value_pool.shape[3])
+    seen = weights.view(len(parts), -1).index_select(0, rows).view(-1, group, read_size)
+    parts.index_copy_(0, rows, torch.bmm(seen, values).view(len(rows), -1))
 
 
 def _softmax(scores: Tensor, hidden: Tensor | None, scoring: Scoring) -> tuple[Tensor, Tensor | None]:

@@ -19,17 +19,18 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from explorer.engine.block_pool import BlockPool
 from explorer.engine.config import ModelConfig
 from explorer.engine.stores.base import KVStore, Step
-from explorer.errors import InputError, ResourceError
 from kernels._triton import INTERPRET, can_launch
+from kernels.block_copy import block_copy
 from kernels.kv_write import kv_write, rows_of, write_rows
 from kernels.paged_attention import paged_attention
 from kernels.paged_attention_cpu import Scoring, StepPlan, attend_step, plan_step
 from kernels.paged_attention_plan import Layout
 
-# Slots of the pool's own blocks on a CPU, at most, where block_size is smaller. Against contiguous rows of 2,048 Keys a
-# step takes 1.10 to 1.15 times as long with 64 to 256 and 1.05 with 512 (8 sequences, bf16, 9/3 heads of 64, 2 cores).
+# Against contiguous rows of 2,048 Keys a decode step takes 2.1 times as long with 16 slots, 1.25 with 128, 1.10 with
+# 512 and 1.03 with 1,024 (8 sequences, bf16, 9/3 heads of 64, 2 cores); of 512 Keys, 1.1 with 512 and 2.1 with 1,024.
 READ_SIZE = 512
 
 
@@ -61,26 +62,24 @@ class PagedStore(KVStore):
         device: where they live.
         num_blocks: blocks in the pool.
         block_size: tokens in a block.
+        read_size: on a CPU, slots of the pool's own blocks at most, where `block_size` is smaller. Long contexts are
+            read faster with more, short ones with less.
     """
 
     def __init__(
-        self, config: ModelConfig, dtype: torch.dtype, device: torch.device, num_blocks: int, block_size: int = 16
-    ):
+        self, config: ModelConfig, dtype: torch.dtype, device: torch.device, num_blocks: int, block_size: int = 16,
+        read_size: int = READ_SIZE,
+    ):  # fmt: skip
         super().__init__(config, dtype, device)
-        if num_blocks < 1 or not 1 <= block_size <= 1024:
-            raise InputError(
-                f"num_blocks={num_blocks}, block_size={block_size}: expected at least 1 block of 1 to 1024 tokens",
-                f"num_blocks={num_blocks},block_size={block_size}：应至少有 1 个 block，每个 1 到 1024 个 token",
-            )
-        self.num_blocks, self.block_size = num_blocks, block_size
         self.by_triton = can_launch(torch.empty(0, device=device))
-        self.pieces = 1 if self.by_triton else pieces_for(num_blocks, block_size)
+        self.pieces = 1 if self.by_triton else pieces_for(num_blocks, block_size, read_size)
+        self.pool = BlockPool(num_blocks, block_size, run=self.pieces)
+        self.num_tokens = self.pool.num_tokens
+        self.num_blocks, self.block_size = num_blocks, block_size
         self.layout = Layout(block_size, config.num_heads, config.num_kv_heads, self.pieces)
         shape = (num_blocks // self.pieces, config.num_kv_heads, self.pieces * block_size, config.head_dim)
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
         self.values = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
-        self.free_blocks = list(range(num_blocks - 1, -1, -1))  # taken from the end: lowest ids first
-        self.block_tables: dict[int, list[int]] = {}
 
     @property
     def block_bytes(self) -> int:
@@ -88,42 +87,19 @@ class PagedStore(KVStore):
         return self.allocated_bytes // self.num_blocks
 
     def _reserve(self, seq_ids: tuple[int, ...], q_lens: tuple[int, ...], kv_lens: tuple[int, ...]) -> _Plan:
-        need = [
-            -(-kv_len // self.block_size) - len(self.block_tables.get(seq, ()))
-            for seq, kv_len in zip(seq_ids, kv_lens, strict=True)
-        ]
-        if sum(need) > len(self.free_blocks):
-            raise ResourceError(
-                f"{sum(need)} blocks are needed and {len(self.free_blocks)} are free; free a sequence first",
-                f"需要 {sum(need)} 个 block，但只剩 {len(self.free_blocks)} 个；请先释放一个序列",
-            )
-        for seq, count in zip(seq_ids, need, strict=True):
-            table = self.block_tables.setdefault(seq, [])
-            table.extend(self._take(table[-1] if table else None, count))
+        copies = self.pool.append(dict(zip(seq_ids, q_lens, strict=True)))
+        if copies:
+            self._copy(copies)
         return self._plan(seq_ids, q_lens, kv_lens)
 
-    def _take(self, last: int | None, count: int) -> list[int]:
-        """`count` free blocks to follow block `last`: its neighbours, then whole blocks of the pool, then any."""
-        if count <= 0:
-            return []
-        if self.pieces == 1:
-            return [self.free_blocks.pop() for _ in range(count)]
-        taken: list[int] = []
-        free = dict.fromkeys(reversed(self.free_blocks))  # in the order in which they are given out
-        while len(taken) < count:
-            following = -1 if last is None or (last + 1) % self.pieces == 0 else last + 1
-            last = following if following in free else self._whole(free)
-            del free[last]
-            taken.append(last)
-        self.free_blocks = list(reversed(free))
-        return taken
-
-    def _whole(self, free: dict[int, None]) -> int:
-        """The first free block that begins a block of the pool all of which is free; the first free one if none is."""
-        for block in free:
-            if block % self.pieces == 0 and all(block + i in free for i in range(1, self.pieces)):
-                return block
-        return next(iter(free))
+    def _copy(self, pairs: list[tuple[int, int]]) -> None:
+        """Copy whole blocks in every layer; where the pool joins them, a block is one row for each head."""
+        pools = [*self.keys, *self.values]
+        if self.pieces > 1:
+            rows = self.layout.piece_rows(torch.tensor(pairs).T)  # [2, heads, pairs]
+            pools = [pool.view(-1, self.block_size * self.config.head_dim) for pool in pools]
+            pairs = list(zip(*rows.flatten(1).tolist(), strict=True))
+        block_copy(pools, pairs)
 
     def _plan(self, seq_ids: tuple[int, ...], q_lens: tuple[int, ...], kv_lens: tuple[int, ...]) -> _Plan:
         starts = [0]
@@ -131,7 +107,7 @@ class PagedStore(KVStore):
             starts.append(starts[-1] + n)
         parts = zip(seq_ids, q_lens, kv_lens, strict=True)
         slots = torch.cat([self._slots(seq, kv_len - q_len, kv_len) for seq, q_len, kv_len in parts])
-        plan = _Plan(slots.to(self.device), starts, [list(self.block_tables[seq]) for seq in seq_ids])
+        plan = _Plan(slots.to(self.device), starts, [list(self.pool.tables[seq]) for seq in seq_ids])
         if self.by_triton:
             longest = max(map(len, plan.tables))
             padded = [table + [0] * (longest - len(table)) for table in plan.tables]
@@ -144,7 +120,7 @@ class PagedStore(KVStore):
 
     def _slots(self, seq_id: int, start: int, stop: int) -> Tensor:
         position = torch.arange(start, stop)
-        table = torch.tensor(self.block_tables[seq_id])
+        table = torch.tensor(self.pool.tables[seq_id])
         return table[position // self.block_size] * self.block_size + position % self.block_size
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, step: Step) -> Tensor:
@@ -164,29 +140,25 @@ class PagedStore(KVStore):
             plan.reads[window] = plan_step(plan.tables, step.kv_lens, plan.starts, self.layout, window)
         return attend_step(q, keys, values, plan.reads[window], Scoring(self.config.scale))[0]
 
+    def fork(self, parent: int, child: int) -> None:
+        """Start a second sequence that shares everything with the first, until one of them writes.
+
+        Raises:
+            InputError: there is no such parent, or the child exists.
+        """
+        self.pool.fork(parent, child)
+
     def free(self, seq_id: int) -> None:
         """See `KVStore.free`."""
-        self.num_tokens.pop(seq_id, None)
-        self.free_blocks.extend(reversed(self.block_tables.pop(seq_id, [])))
+        self.pool.free(seq_id)
 
     def truncate(self, seq_id: int, kv_len: int) -> None:
         """See `KVStore.truncate`; blocks that become empty go back to the pool."""
-        if not 0 <= kv_len <= self.num_tokens.get(seq_id, 0):
-            raise InputError(
-                f"kv_len={kv_len}: expected 0 to {self.num_tokens.get(seq_id, 0)}",
-                f"kv_len={kv_len}：应为 0 到 {self.num_tokens.get(seq_id, 0)}",
-            )
-        table, keep = self.block_tables[seq_id], -(-kv_len // self.block_size)
-        self.free_blocks.extend(reversed(table[keep:]))
-        del table[keep:]
-        self.num_tokens[seq_id] = kv_len
+        self.pool.truncate(seq_id, kv_len)
 
     def check_invariants(self) -> None:
-        """Free and used blocks make up the pool, and no block is in two places."""
-        used = [block for table in self.block_tables.values() for block in table]
-        assert sorted(used + self.free_blocks) == list(range(self.num_blocks)), "a block is lost or held twice"
-        for seq, table in self.block_tables.items():
-            assert len(table) == -(-self.num_tokens[seq] // self.block_size), f"sequence {seq}: table does not fit"
+        """See `BlockPool.check_invariants`."""
+        self.pool.check_invariants()
 
     @property
     def allocated_bytes(self) -> int:
@@ -196,13 +168,12 @@ class PagedStore(KVStore):
     @property
     def stored_bytes(self) -> int:
         """Blocks in use, the unfilled slots of each last block included."""
-        return self.block_bytes * (self.num_blocks - len(self.free_blocks))
+        return self.block_bytes * (self.num_blocks - self.pool.num_free)
 
     @property
     def unfilled_bytes(self) -> int:
         """The part of `stored_bytes` that no token occupies: the tails of the last blocks."""
-        slots = sum(len(table) for table in self.block_tables.values()) * self.block_size
-        return (slots - sum(self.num_tokens.values())) * (self.block_bytes // self.block_size)
+        return self.pool.unfilled_slots * (self.block_bytes // self.block_size)
 
     @property
     def implementation(self) -> str:
@@ -213,6 +184,6 @@ class PagedStore(KVStore):
         return f"paged store, block_size {self.block_size}, {how}"
 
 
-def pieces_for(num_blocks: int, block_size: int) -> int:
-    """How many neighbouring blocks a pool on a CPU joins: as many as divide it and make at most `READ_SIZE` slots."""
-    return max(n for n in range(1, max(1, READ_SIZE // block_size) + 1) if num_blocks % n == 0)
+def pieces_for(num_blocks: int, block_size: int, read_size: int = READ_SIZE) -> int:
+    """How many neighbouring blocks a pool on a CPU joins: as many as divide it and make at most `read_size` slots."""
+    return max(n for n in range(1, max(1, read_size // block_size) + 1) if num_blocks % n == 0)

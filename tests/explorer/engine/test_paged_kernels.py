@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from explorer.engine.config import ModelConfig
+from explorer.engine.stores.contiguous import ContiguousStore
 from explorer.engine.stores.paged import PagedStore, pieces_for
 from kernels._triton import HAS_TRITON
 from tests.explorer.engine.store_steps import outputs
@@ -74,7 +75,7 @@ def test_neighbours_stay_together_while_there_is_room():
 
     def owners():
         found = {}
-        for seq, table in store.block_tables.items():
+        for seq, table in store.pool.tables.items():
             for block in table:
                 found.setdefault(block // 32, set()).add(seq)
         return found
@@ -84,9 +85,9 @@ def test_neighbours_stay_together_while_there_is_room():
             store.begin([seq], [16])
     store.check_invariants()
     assert all(len(seqs) == 1 for seqs in owners().values()), "no block of the pool has two owners"
-    for table in store.block_tables.values():
+    for table in store.pool.tables.values():
         assert [block % 32 for block in table] == [i % 32 for i in range(60)]
-    while store.free_blocks:
+    while store.pool.free_blocks:
         store.begin([9], [16])
         store.check_invariants()
     assert any(len(seqs) == 2 for seqs in owners().values()), "the last blocks were pieces of others' blocks"
@@ -97,9 +98,41 @@ def test_a_small_pool_is_used_to_the_last_block():
     store = PagedStore(config, torch.float32, CPU, num_blocks=12, block_size=16)
     for _ in range(200):
         seq = dice.randrange(4)
-        free = len(store.free_blocks)
+        free = len(store.pool.free_blocks)
         if free and dice.random() < 0.6:
             store.begin([seq], [dice.randint(1, 16 * free)])
         else:
             store.free(seq)
         store.check_invariants()
+
+
+@pytest.mark.parametrize("num_blocks", [64, 61])
+def test_two_branches_answer_as_two_sequences_of_their_own(num_blocks):
+    """A fork shares its parent's blocks; once both have written, each answers as if it had always been alone."""
+    config, torch_state = ModelConfig.from_hf(TINY, "tiny"), torch.Generator().manual_seed(0)
+    store = PagedStore(config, torch.float32, CPU, num_blocks, block_size=16)
+    assert (store.pieces > 1) == (num_blocks == 64)
+    alone = ContiguousStore(config, torch.float32, CPU, capacity=64, batch=2)
+
+    def both(seqs, q_lens):
+        steps = store.begin(seqs, q_lens), alone.begin(seqs, q_lens)
+        for layer in range(config.num_layers):
+            wide = torch.randn(sum(q_lens), 9 + 2 * 3, 6, generator=torch_state)
+            parts = wide.split((9, 3, 3), dim=1)
+            paged, contiguous = (s.attend(layer, *parts, step) for s, step in zip((store, alone), steps, strict=True))
+            assert (paged - contiguous).abs().max() < 1e-5
+
+    both([0], [21])
+    store.fork(0, 1)
+    alone.begin([1], [21])
+    for tensor in (*alone.keys, *alone.values):
+        tensor[1] = tensor[0]
+    stored = store.stored_bytes
+    assert stored == 2 * store.block_bytes, "the fork costs nothing"
+    for _ in range(3):
+        both([0, 1], [1, 1])
+    assert store.stored_bytes == stored + store.block_bytes, "one copy of the shared last block"
+    both([1], [1])
+    store.truncate(1, 18)
+    store.free(0)
+    store.check_invariants()

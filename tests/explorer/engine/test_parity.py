@@ -18,7 +18,7 @@ def contiguous(config):
 def paged(config):
     """Blocks handed out in a scattered order, as after a long run."""
     store = PagedStore(config, torch.float32, CPU, num_blocks=64, block_size=5)
-    store.free_blocks = store.free_blocks[::2] + store.free_blocks[1::2]
+    store.pool.free_blocks = store.pool.free_blocks[::2] + store.pool.free_blocks[1::2]
     return store
 
 
