@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 from explorer.text import LANGUAGES
 from pages._api import add_api
 from pages._assets import AssetServer
+from pages._body_limit import BodyLimit
 from pages._document import TITLE_MARK, Documents
 from pages._page import Ctx, Page
 from pages._theme import theme
@@ -71,5 +72,7 @@ def launch_options(pages: tuple[Page, ...]) -> dict[str, Any]:
         "max_file_size": "1kb",
         "quiet": True,
         "theme": theme(),
-        "app_kwargs": {"middleware": [Middleware(AssetServer), Middleware(Documents, pages=pages)]},
+        "app_kwargs": {
+            "middleware": [Middleware(BodyLimit), Middleware(AssetServer), Middleware(Documents, pages=pages)]
+        },
     }
