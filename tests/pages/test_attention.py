@@ -101,6 +101,20 @@ def ready(monkeypatch):
     monkeypatch.setattr(lock, "_SHARED", [lock.DeviceLock()])
 
 
+@pytest.fixture
+def desk_of(ready):
+    """Makes desks. What one of them has not read yet is read before the test ends: it would take the next one's device."""
+    made = []
+
+    def make(reader):
+        made.append(Desk(reader))
+        return made[-1]
+
+    yield make
+    for desk in made:
+        desk._worker.shutdown(wait=True)
+
+
 @dataclass(frozen=True)
 class Read:
     """A stand-in for a reading: the text, and one token a character."""
@@ -108,7 +122,7 @@ class Read:
     prompt: str
 
 
-def test_each_sentence_is_read_once(ready):
+def test_each_sentence_is_read_once(desk_of):
     read_texts = []
 
     def reader(text):
@@ -116,7 +130,7 @@ def test_each_sentence_is_read_once(ready):
         read_texts.append(text)
         return Read(text)
 
-    desk, got = Desk(reader), []
+    desk, got = desk_of(reader), []
     askers = [threading.Thread(target=lambda: got.append(desk.ask("one", patience_s=5))) for _ in range(8)]
     for asker in askers:
         asker.start()
@@ -126,41 +140,41 @@ def test_each_sentence_is_read_once(ready):
     assert desk.ask("one") == Read("one") and read_texts == ["one"]
 
 
-def test_only_the_last_sentences_are_kept(ready, monkeypatch):
+def test_only_the_last_sentences_are_kept(desk_of, monkeypatch):
     monkeypatch.setattr(attention_desk, "KEPT_TOKENS", 5)
     read_texts = []
-    desk = Desk(lambda text: read_texts.append(text) or Read(text))
+    desk = desk_of(lambda text: read_texts.append(text) or Read(text))
     for text in ("aa", "bb", "aa", "cc", "aa", "bb"):
         assert desk.ask(text, patience_s=5) == Read(text)
     assert read_texts == ["aa", "bb", "cc", "bb"]
 
 
-def test_a_slow_sentence_is_waited_for_and_comes(ready):
+def test_a_slow_sentence_is_waited_for_and_comes(desk_of):
     go = threading.Event()
-    desk = Desk(lambda text: go.wait(5) and Read(text))
+    desk = desk_of(lambda text: go.wait(5) and Read(text))
     assert desk.ask("slow", patience_s=0.05) == Waiting(attention_desk.BUSY)
     go.set()
     assert desk.ask("slow", patience_s=5) == Read("slow")
 
 
-def test_a_failure_is_told_and_not_kept(ready):
+def test_a_failure_is_told_and_not_kept(desk_of):
     calls = []
 
     def reader(text):
         calls.append(text)
         raise InputError("no such thing")
 
-    desk = Desk(reader)
+    desk = desk_of(reader)
     for _ in range(2):
         with pytest.raises(InputError, match="no such thing"):
             desk.ask("x", patience_s=5)
     assert calls == ["x", "x"]
 
 
-def test_the_waiting_line_has_an_end(ready, monkeypatch):
+def test_the_waiting_line_has_an_end(desk_of, monkeypatch):
     monkeypatch.setattr(attention_desk, "MOST_WAITING", 2)
     go = threading.Event()
-    desk = Desk(lambda text: go.wait(5) and Read(text))
+    desk = desk_of(lambda text: go.wait(5) and Read(text))
     for text in ("a", "b"):
         desk.ask(text, patience_s=0.01)
     with pytest.raises(ResourceError, match="Too many"):
@@ -168,20 +182,20 @@ def test_the_waiting_line_has_an_end(ready, monkeypatch):
     go.set()
 
 
-def test_a_measurement_is_given_way_to_but_not_for_ever(ready, monkeypatch):
+def test_a_measurement_is_given_way_to_but_not_for_ever(desk_of, monkeypatch):
     monkeypatch.setattr(attention_desk, "GIVE_WAY_S", 0.2)
     measurement = lock.device_lock().take()
     assert measurement.try_acquire()
     start = time.monotonic()
-    assert Desk(Read).ask("x", patience_s=5) == Read("x")
+    assert desk_of(Read).ask("x", patience_s=5) == Read("x")
     assert time.monotonic() - start >= 0.2
     assert measurement.held and lock.device_lock().jobs() == 1
     measurement.leave()
 
 
-def test_the_device_is_held_while_a_sentence_is_read(ready):
+def test_the_device_is_held_while_a_sentence_is_read(desk_of):
     held = []
-    Desk(lambda text: held.append(lock.device_lock().jobs()) or Read(text)).ask("x", patience_s=5)
+    desk_of(lambda text: held.append(lock.device_lock().jobs()) or Read(text)).ask("x", patience_s=5)
     assert held == [1] and lock.device_lock().jobs() == 0
 
 
