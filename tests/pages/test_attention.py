@@ -103,7 +103,7 @@ def ready(monkeypatch):
 
 @pytest.fixture
 def desk_of(ready):
-    """Makes desks. What one of them has not read yet is read before the test ends: it would take the next one's device."""
+    """Makes desks. What one has not read yet is read before the test ends: it would take the next test's device."""
     made = []
 
     def make(reader):
