@@ -1,7 +1,7 @@
 """Bytes and tokens as text. GiB is 2**30 bytes, GB is 10**9; a number never appears without saying which.
 
 Whole-number arithmetic throughout, so that what is printed is the value rounded half up and never a float's guess.
-The browser's copy of these rules is in `assets/js/cache-size.js`; a test holds the two equal.
+The browser's copy of these rules is in `assets/js/cache-size-math.js`; a test holds the two equal.
 """
 
 KIB, MIB, GIB, TIB = 2**10, 2**20, 2**30, 2**40
