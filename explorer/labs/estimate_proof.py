@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from explorer.labs._words import counted
 from explorer.labs.base import LABS, Chart, Lab, Progress
 from explorer.labs.bench import Bench
 from explorer.measuring.record import Column, Origin, Row
@@ -115,15 +116,20 @@ class EstimateProof(Lab):
 
     def answer(self, summary: dict[str, Any]) -> Text | None:
         """One sentence."""
-        if summary["failed"]:
+        tried, failed = summary["architectures"], summary["failed"]
+        if failed:
             return Text(
-                f"{summary['proven']} of {summary['architectures']} architectures hold; not: {summary['failed']}.",
-                f"{summary['architectures']} 种架构中有 {summary['proven']} 种成立；未证明：{summary['failed']}。",
+                f"Proven: {summary['proven']} of {counted(tried, 'architecture')}; not: {failed}.",
+                f"{tried} 种架构中有 {summary['proven']} 种成立；未证明：{failed}。",
+            )
+        if tried == 1:
+            return Text(
+                "It holds: every byte of the cache comes from the formula or a named rule.",
+                "成立：缓存的每个字节都来自公式或具名规则。",
             )
         return Text(
-            f"All {summary['architectures']} architectures hold: every byte of their caches comes from the formula or "
-            "a named rule.",
-            f"{summary['architectures']} 种架构全部成立：缓存的每个字节都来自公式或具名规则。",
+            f"All {tried} architectures hold: every byte of their caches comes from the formula or a named rule.",
+            f"{tried} 种架构全部成立：缓存的每个字节都来自公式或具名规则。",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:

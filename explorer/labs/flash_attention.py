@@ -173,12 +173,12 @@ class FlashAttention(Lab):
     def answer(self, summary: dict[str, Any]) -> Text | None:
         """Both slopes, and the memory where both ran."""
         flash, naive = f"{summary['flash_peak_memory_slope']:.2f}", f"{summary['naive_peak_memory_slope']:.2f}"
-        at, less = f"{summary['compared_at']:,}", f"{summary['peak_memory_ratio']:.0f}"
+        at, more = f"{summary['compared_at']:,}", f"{summary['peak_memory_ratio']:.1f}"
         return Text(
             f"Peak memory grows with the power {naive} of the length if the scores are stored, {flash} with flash; at "
-            f"{at} tokens flash needs {less} times less.",
+            f"{at} tokens storing them takes {more} times flash's memory.",
             f"保存分数时，峰值内存随长度的 {naive} 次方增长；flash 为 {flash} 次方。在 {at} 个 token 时，"
-            f"flash 的峰值内存只有前者的 1/{less}。",
+            f"保存分数的峰值内存是 flash 的 {more} 倍。",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from explorer.labs._words import counted
 from explorer.labs.base import LABS, Chart, Lab, Progress
 from explorer.labs.bench import Bench
 from explorer.measuring.record import Column, Origin, Row
@@ -109,7 +110,7 @@ class MlaAbsorption(Lab):
         bench.need_bytes(3 * self.kv_len * per_token * itemsize, Text("Keys and Values", "Key 与 Value"))
         bench.note(dtype=self.dtype, implementation=_implementation(bench), block_size=BLOCK_SIZE)
         for done, kv_len in enumerate(contexts):
-            yield Progress(done, len(contexts), Text(f"{kv_len:,} tokens", f"{kv_len:,} 个 token"))
+            yield Progress(done, len(contexts), Text(counted(kv_len, "token"), f"{kv_len:,} 个 token"))
             bench.check()
             yield self._row(bench, kv_len)
 
@@ -157,11 +158,11 @@ class MlaAbsorption(Lab):
     def answer(self, summary: dict[str, Any]) -> Text | None:
         """Equal, faster, smaller."""
         difference, gain = f"{summary['max_abs_difference']:.1e}", f"{summary['speedup']:.1f}"
-        kv_len, fewer = f"{summary['kv_len']:,}", f"{summary['bytes_ratio']:.1f}"
+        kv_len, fewer = summary["kv_len"], f"{summary['bytes_ratio']:.1f}"
         return Text(
-            f"The results differ by {difference} at most. At {kv_len} tokens expanding takes {gain} times as long as "
-            f"absorbing, and storing every head would take {fewer} times the bytes.",
-            f"结果最多相差 {difference}。在 {kv_len} 个 token 时，展开耗时是吸收的 {gain} 倍；"
+            f"The results differ by {difference} at most. At {counted(kv_len, 'token')} expanding takes {gain} times "
+            f"as long as absorbing, and storing every head would take {fewer} times the bytes.",
+            f"结果最多相差 {difference}。在 {kv_len:,} 个 token 时，展开耗时是吸收的 {gain} 倍；"
             f"若为每个头都保存，字节数是 latent 的 {fewer} 倍。",
         )
 
