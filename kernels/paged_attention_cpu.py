@@ -153,29 +153,30 @@ def decode_in_place(
     num_kv_heads, read_size = key_pool.shape[1:3]
     group = num_heads // num_kv_heads
     queries = (q * scoring.scale).view(num_seqs, -1)
-    if not plan.in_order:
+    if plan.owner is not None:
         queries = queries.index_select(0, plan.owner)
-    scores = _product(
-        queries.view(-1, group, head_dim), key_pool.view(-1, read_size, head_dim).transpose(1, 2), plan, num_kv_heads
-    ).view(-1, read_size)
-    if not plan.in_order:
-        scores = scores.index_select(0, plan.to_reading)
-    scores = scores.view(num_seqs, num_heads, -1)
+    keys, values = (pool.view(-1, read_size, head_dim) for pool in (key_pool, value_pool))
+    scores = _product(queries.view(-1, group, head_dim), keys.transpose(1, 2), plan, num_kv_heads).view(-1, read_size)
+    if plan.orders is not None:
+        scores = scores.index_select(0, plan.orders[0])
+    scores = scores.view(-1 if plan.orders is None else num_seqs, num_heads, read_size if plan.orders is None else -1)
     if scoring.is_plain and plan.hidden is None:
         weights, lse = torch.softmax(scores, -1), None
     else:
         weights, lse = _softmax(scores, plan.hidden, scoring)
     weights = weights.view(-1, read_size)
-    if not plan.in_order:
-        weights = weights.index_select(0, plan.to_pool)
+    if plan.orders is not None:
+        weights = weights.index_select(0, plan.orders[1])
     weights = weights.view(-1, group, read_size)
-    parts = _product(weights, value_pool.view(-1, read_size, head_dim), plan, num_kv_heads).view(len(plan.owner), -1)
+    parts = _product(weights, values, plan, num_kv_heads).view(-1, num_heads * head_dim)
     if plan.partial is not None:
         _silence(parts, weights, value_pool, plan.partial)
-    if not plan.in_order:
+    if plan.orders is not None:
         parts = torch.embedding_bag(parts, *plan.bags, False, 0, False, None, False)[0]
-    out = parts.view(q.shape)
-    return _with_sinks(out, lse, scoring.sinks)
+    elif plan.owner is not None:
+        parts = parts.index_select(0, plan.bags[0])
+        lse = None if lse is None else lse.index_select(0, plan.bags[0])
+    return _with_sinks(parts.view(q.shape), lse, scoring.sinks)
 
 
 def _silence(parts: Tensor, weights: Tensor, value_pool: Tensor, partial: tuple[Tensor, Tensor, Tensor]) -> None:

@@ -15,6 +15,7 @@ Each step of this costs some microseconds whatever its size, so a pool may join 
 and where sequences share a block, pieces are copied together after all.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -66,23 +67,22 @@ class InPlace:
 
     Attributes:
         segments: (first, last + 1) blocks of the pool that are multiplied, in rising order.
-        owner: int64 [rows], for each of these blocks the sequence whose Query it meets.
-        to_reading: int64 [num_seqs * num_heads * longest], blocks' scores in pool order, sorted into reading order.
-        to_pool: int64 [rows * num_heads], the way back.
-        hidden: bool [num_seqs, 1, longest * read_size], slots that the sequence's Query does not see; None if none.
+        owner: int64 [rows], for each of these blocks the sequence whose Query it meets; None if they come in order, one
+            of each.
+        orders: int64 [num_seqs * num_heads * longest], blocks' scores in pool order, sorted into reading order, and
+            int64 [rows * num_heads], the way back; None if every sequence sees one block, whose scores stay in place.
+        hidden: bool, slots that the Query does not see: [num_seqs, 1, longest * read_size], without `orders`
+            [rows, 1, read_size]; None if none.
         bags: int64, rows of each sequence one after the other, and where each sequence begins: for the sum over blocks.
-        in_order: pool order is reading order: each sequence sees one block, one after the other.
         partial: blocks with hidden slots: their rows, their places in the pool, bool [blocks, 1, read_size, 1] of the
             hidden slots; None if there are none.
     """
 
     segments: tuple[tuple[int, int], ...]
-    owner: Tensor
-    to_reading: Tensor
-    to_pool: Tensor
+    owner: Tensor | None
+    orders: tuple[Tensor, Tensor] | None
     hidden: Tensor | None
     bags: tuple[Tensor, Tensor]
-    in_order: bool
     partial: tuple[Tensor, Tensor, Tensor] | None
 
 
@@ -142,21 +142,24 @@ def plan_decode(
     rows, total = _rows(blocks, segments)
     counts = owners.bincount(minlength=len(tables))
     starts = counts.cumsum(0) - counts
-    owner = torch.zeros(total, dtype=torch.int64)
-    owner[rows] = owners
     seen = torch.zeros(len(pairs), layout.pieces, layout.block_size, dtype=torch.bool)
     seen[pair_of, read.ids % layout.pieces] = read.seen
+    seen = seen.flatten(1)
     place = torch.arange(len(pairs)) - starts[owners]  # which block of its sequence
-    to_reading, to_pool = _orders(rows, owners, place, counts, total, layout.num_heads)
+    longest, orders = int(counts.max()), None
+    if longest > 1:
+        orders = _orders(rows, owners, place, counts, total, layout.num_heads)
     hidden, partial = None, None
-    if not bool(seen.all()) or int(counts.min()) < int(counts.max()):
-        unseen = torch.ones(len(tables), int(counts.max()), layout.read_size, dtype=torch.bool)
-        unseen[owners, place] = ~seen.flatten(1)
-        hidden = unseen.view(len(tables), 1, -1)
-        which = (~seen.flatten(1).all(1)).nonzero().flatten()
+    if not bool(seen.all()) or int(counts.min()) < longest:
+        unseen = torch.ones(total if orders is None else len(tables), longest, layout.read_size, dtype=torch.bool)
+        unseen[(rows, 0) if orders is None else (owners, place)] = ~seen
+        hidden = unseen.view(len(unseen), 1, -1)
+        which = (~seen.all(1)).nonzero().flatten()
         partial = rows[which], blocks[which], ~seen[which].view(-1, 1, layout.read_size, 1)
-    in_order = total == len(tables) and bool((rows == torch.arange(total)).all())
-    return InPlace(segments, owner, to_reading, to_pool, hidden, (rows, starts), in_order, partial)
+    owner = torch.zeros(total, dtype=torch.int64)
+    owner[rows] = owners
+    one_each = total == len(tables) and bool((owner == torch.arange(total)).all())
+    return InPlace(segments, None if one_each else owner, orders, hidden, (rows, starts), partial)
 
 
 def gather_decode(
@@ -170,11 +173,10 @@ def similar_groups(
     seqs: Sequence[int], tables: Sequence[Sequence[int]], kv_lens: Sequence[int], layout: Layout
 ) -> list[list[int]]:
     """Sequences that are worth one plan: none shares a block of the pool or all may, and of not too uneven lengths."""
-    owners: dict[int, set[int]] = {}
-    for i in seqs:
-        for block in tables[i][: -(-kv_lens[i] // layout.block_size)]:
-            owners.setdefault(block // layout.pieces, set()).add(i)
-    sharing = {i for each in owners.values() if len(each) > 1 for i in each}
+    used = {i: {b // layout.pieces for b in tables[i][: -(-kv_lens[i] // layout.block_size)]} for i in seqs}
+    held = Counter(chain.from_iterable(used.values()))
+    shared = {block for block, count in held.items() if count > 1}
+    sharing = {i for i in seqs if not shared.isdisjoint(used[i])} if shared else set()
     return _even([i for i in seqs if i not in sharing], kv_lens) + _even([i for i in seqs if i in sharing], kv_lens)
 
 

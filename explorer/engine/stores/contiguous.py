@@ -142,13 +142,21 @@ class ContiguousStore(KVStore):
         slots = self._slots_to_read(kv_len)
         return decode_attention(q, keys.narrow(2, 0, slots), values.narrow(2, 0, slots), None, scale, kv_len)
 
+    def write(self, layer: int, k: Tensor, v: Tensor, step: Step) -> None:
+        """Take in one layer's new Keys and Values; arguments as for `attend`."""
+        start = 0
+        for row, q_len, kv_len in zip(step.plan.rows, step.q_lens, step.kv_lens, strict=True):
+            part, slots = slice(start, start + q_len), slice(kv_len - q_len, kv_len)
+            self.keys[layer][row, :, slots] = k[part].transpose(0, 1)
+            self.values[layer][row, :, slots] = v[part].transpose(0, 1)
+            start += q_len
+
     def _prefill(self, layer: int, q: Tensor, k: Tensor, v: Tensor, step: Step) -> Tensor:
+        self.write(layer, k, v, step)
         keys, values, window = self.keys[layer], self.values[layer], self.config.layer_windows[layer]
         out, start = torch.empty_like(q), 0
         for row, q_len, kv_len in zip(step.plan.rows, step.q_lens, step.kv_lens, strict=True):
-            part, slots = slice(start, start + q_len), slice(kv_len - q_len, kv_len)
-            keys[row, :, slots] = k[part].transpose(0, 1)
-            values[row, :, slots] = v[part].transpose(0, 1)
+            part = slice(start, start + q_len)
             seen = keys[row, :, :kv_len], values[row, :, :kv_len]
             out[part] = prefill_attention(q[part], *seen, window, self.config.scale)
             start += q_len

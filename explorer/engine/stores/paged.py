@@ -119,23 +119,30 @@ class PagedStore(KVStore):
         return plan
 
     def _slots(self, seq_id: int, start: int, stop: int) -> Tensor:
+        first = start // self.block_size
+        table = torch.tensor(self.pool.tables[seq_id][first : -(-stop // self.block_size)])
         position = torch.arange(start, stop)
-        table = torch.tensor(self.pool.tables[seq_id])
-        return table[position // self.block_size] * self.block_size + position % self.block_size
+        return table[position // self.block_size - first] * self.block_size + position % self.block_size
+
+    def write(self, layer: int, k: Tensor, v: Tensor, step: Step) -> None:
+        """Take in one layer's new Keys and Values; arguments as for `attend`."""
+        plan: _Plan = step.plan
+        if plan.rows is None:
+            kv_write(k, v, self.keys[layer], self.values[layer], plan.slot_mapping)
+        else:
+            write_rows(k, v, self.keys[layer], self.values[layer], plan.rows)
 
     def attend(self, layer: int, q: Tensor, k: Tensor, v: Tensor, step: Step) -> Tensor:
         """See `KVStore.attend`."""
         plan: _Plan = step.plan
         keys, values, window = self.keys[layer], self.values[layer], self.config.layer_windows[layer]
+        self.write(layer, k, v, step)
         if plan.on_device is not None:
-            kv_write(k, v, keys, values, plan.slot_mapping)
             table, lens, starts = plan.on_device
             return paged_attention(
                 q, keys, values, table, lens, q_starts=starts, scale=self.config.scale, window=window,
                 max_q_len=max(step.q_lens), max_kv_len=max(step.kv_lens),
             ).out  # fmt: skip
-        assert plan.rows is not None
-        write_rows(k, v, keys, values, plan.rows)
         if window not in plan.reads:
             plan.reads[window] = plan_step(plan.tables, step.kv_lens, plan.starts, self.layout, window)
         return attend_step(q, keys, values, plan.reads[window], Scoring(self.config.scale))[0]
