@@ -96,7 +96,7 @@ class EngineParity(Lab):
         difference, tokens = f"{summary['max_abs_difference']:.1e}", summary["greedy_tokens"]
         if summary["greedy_tokens_equal"]:
             same = Text(f"all {tokens} greedy tokens are equal", f"{tokens} 个贪心 token 全部相同")
-            if tokens == -1:
+            if tokens == 1:
                 same = Text("the one greedy token is the same", "贪心生成的那个 token 也相同")
             return Text(
                 f"No logit differs by more than {difference}, and {same.en}.",
