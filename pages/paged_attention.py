@@ -11,6 +11,7 @@ from pages import paged_attention_tables as tables
 from pages._badge import MARKS, WORDS
 from pages._blocks import boundaries, columns, heading, html, prose, question, subheading
 from pages._explorable import explorable
+from pages._lab_panel import lab_panel
 from pages._page import Ctx, Page
 from pages.paged_attention_actions import LIMITS, MAX_ACTIONS
 
@@ -56,6 +57,9 @@ def build(ctx: Ctx) -> None:
     explorable(ctx, "paged-attention-prefix", {"computed": _computed(ctx.lang)}, "paged-attention-prefix")
     question(ctx, "ask-prefix")
     prose(ctx, "prefix")
+    subheading(ctx, "measure-title")
+    prose(ctx, "see-paged")
+    lab_panel(ctx, "paged-attention")
     subheading(ctx, "waste-quoted-title")
     html(tables.waste_table(ctx))
     prose(ctx, "quoted")

@@ -86,7 +86,8 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
     arrows.setAttribute("viewBox", `0 0 ${box.width || 1} ${box.height || 1}`);
     arrows.replaceChildren(...(state?.paged.copies ?? []).map(([source, target]) => {
       const [a, b] = [source, target].map((id) => cells[id].node.getBoundingClientRect());
-      const [x1, y1, x2, y2] = [a.left + a.width / 2 - box.left, a.top + a.height / 2 - box.top, b.left + b.width / 2 - box.left, b.top + b.height / 2 - box.top];
+      const middle = (one) => [one.left + one.width / 2 - box.left, one.top + one.height / 2 - box.top], [ax, ay] = middle(a), [bx, by] = middle(b);
+      const away = Math.min(0.3, 20 / Math.hypot(bx - ax, by - ay)), [x1, y1, x2, y2] = [ax + (bx - ax) * away, ay + (by - ay) * away, bx - (bx - ax) * away, by - (by - ay) * away];
       const bend = Math.hypot(x2 - x1, y2 - y1) * 0.18, angle = Math.atan2(y2 - y1, x2 - x1), cx = (x1 + x2) / 2 - bend * Math.sin(angle), cy = (y1 + y2) / 2 + bend * Math.cos(angle);
       const end = Math.atan2(y2 - cy, x2 - cx), tip = (turn) => `${(x2 - 11 * Math.cos(end + turn)).toFixed(1)} ${(y2 - 11 * Math.sin(end + turn)).toFixed(1)}`;
       return svg("path", { class: "pa-arrow", d: `M${x1.toFixed(1)} ${y1.toFixed(1)}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${x2.toFixed(1)} ${y2.toFixed(1)}M${tip(0.45)}L${x2.toFixed(1)} ${y2.toFixed(1)}L${tip(-0.45)}` });

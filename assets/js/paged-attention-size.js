@@ -12,7 +12,7 @@ KV.widgets["paged-attention-size"] = async (root, props, kv) => {
     readout.append(el("div", {}, el("dt", {}, kv.t(`out-${name}`)), el("dd", {}, output)));
     return [name, output];
   }));
-  stage.append(plot, answer, readout, el("p", {}, badge));
+  stage.append(plot, answer, el("p", { class: "kv-note" }, kv.t("line-mean")), readout, el("p", {}, badge));
   root.append(el("div", { class: "kv-card pa-sizes" }, stage, panel));
   const controls = kv.controls(panel, [
     { name: "mix", kind: "select", label: kv.t("mix"), value: "chat", choices: [...Object.keys(props.mixes), "own"].map((name) => [name, kv.t(`mix-${name}`)]) },
@@ -44,19 +44,18 @@ KV.widgets["paged-attention-size"] = async (root, props, kv) => {
     const dot = (name, n) => (n > 0 ? svg("circle", { class: `is-${name}`, cx: here, cy: y(n), r: 5.5 }) : null);
     // Names stand where the lines are far from one another: right for what rises, left for what falls.
     const label = (name, i, dy, anchor) => svg("text", { x: x(SIZES[i]) + (anchor === "end" ? -4 : 6), y: y(series[name][i]) + dy, "text-anchor": anchor }, kv.t(`line-${name}`));
-    const crowded = Math.abs(y(series.waste[8] || 1) - y(series.mean[8])) < 16;
     plot.replaceChildren(
       ...Array.from({ length: (high - low) / 5 + 1 }, (_, i) => low + 5 * i).map((e) => svg("g", {}, svg("line", { class: "pa-grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(2 ** e), y2: y(2 ** e) }), svg("text", { x: MARGIN.left - 6, y: y(2 ** e) + 4, "text-anchor": "end" }, tick(2 ** e)))),
       ...SIZES.filter((_, i) => width > 420 || i % 3 === 0).map((size) => svg("text", { x: x(size), y: bottom + 17, "text-anchor": "middle" }, String(size))),
       svg("text", { x: (MARGIN.left + width - MARGIN.right) / 2, y: bottom + 35, "text-anchor": "middle" }, kv.t("axis-size")),
       svg("line", { class: "pa-now", x1: here, x2: here, y1: MARGIN.top, y2: bottom }), line("mean"), line("waste"), line("table"),
-      ...[dot("waste", now.unfilled * token), dot("table", now.tableBytes), label("waste", 8, -8, "end"), label("table", 1, -8, "start"), crowded ? null : label("mean", 8, 16, "end")].filter(Boolean));
+      ...[dot("waste", now.unfilled * token), dot("table", now.tableBytes), label("waste", 8, -8, "end"), label("table", 1, -8, "start")].filter(Boolean));
   };
   let speak = 0;
   const draw = () => {
     const v = controls.values, mine = own(), token = props.models.find((m) => m.name === v.model).bytes;
     wrong.textContent = v.mix === "own" && !mine ? kv.t("own-wrong") : "";
-    controls.input("lengths").disabled = v.mix !== "own";
+    controls.input("lengths").closest(".kv-control").hidden = v.mix !== "own";
     lengths = v.mix === "own" ? mine ?? lengths : props.mixes[v.mix];
     const found = math.paging(lengths, v.block), each = found.unfilled / lengths.length, [block, offset] = math.place(v.token, v.block);
     const shown = { tokens: found.tokens, blocks: found.entries, unfilled: found.unfilled };

@@ -15,7 +15,7 @@ KV.pagedAttentionStrips = (host, kv, props, words) => {
   waits.reserved = host.appendChild(el("p", { class: "kv-note pa-waits" }));
   const happened = host.appendChild(el("p", { class: "pa-happened" }));
   roots.paged.append(svg("defs", {}, pattern("later", "M-1 7L7 -1M-1 1L1 -1M5 7L7 5"), pattern("never", "M0 0L6 6M6 0L0 6")));
-  host.append(el("ul", { class: "pa-legend", "aria-hidden": "true" }, parts.map((part) => el("li", {}, svg("svg", { class: "pa-key", width: 22, height: 14 }, svg("rect", { class: `pa-part is-${part}`, x: 1, y: 1, width: 20, height: 12 })), kv.t(`legend-${part}`)))));
+  host.append(el("ul", { class: "pa-legend", "aria-hidden": "true" }, parts.map((part) => el("li", {}, svg("svg", { class: "pa-key", width: 22, height: 14 }, svg("rect", { class: `pa-part is-${part}`, x: 1, y: 1, width: 20, height: 12 })), kv.t(`legend-${part}`))), el("li", {}, kv.t("legend-shared"))));
   let shown = null, width = 0;
 
   // Pieces as [kind, first slot, slots, label], from what the server said.
@@ -44,7 +44,7 @@ KV.pagedAttentionStrips = (host, kv, props, words) => {
     const shapes = pieces.filter((piece) => piece[2] > 0).flatMap(([kind, first, slots, label]) => {
       const x = at(first), w = at(first + slots) - x;
       return [svg("rect", { class: `pa-part is-${kind}`, x: x.toFixed(2), y: 1, width: w.toFixed(2), height: HEIGHT - 2, "data-slots": slots }),
-        label && w > 9 * label.length ? svg("text", { class: "pa-strip-name", x: (x + w / 2).toFixed(2), y: HEIGHT / 2 + 4.5, "text-anchor": "middle" }, label) : null];
+        label && w > 6 + 8 * label.length ? svg("text", { class: "pa-strip-name", x: (x + w / 2).toFixed(2), y: HEIGHT / 2 + 4.5, "text-anchor": "middle" }, label) : null];
     });
     const lines = root === roots.paged ? Array.from({ length: props.numBlocks - 1 }, (_, i) => svg("line", { class: "pa-cut", x1: at((i + 1) * size), x2: at((i + 1) * size), y1: 0, y2: HEIGHT })) : [];
     root.replaceChildren(...root.querySelectorAll("defs"), ...shapes.filter(Boolean), ...lines);

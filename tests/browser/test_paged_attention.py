@@ -1,0 +1,365 @@
+"""PagedAttention in a real browser: after every click it shows what the block pool says, and no click is lost."""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page as Tab
+
+from explorer.estimators.paging import expected_unfilled, paging, place
+from explorer.estimators.sharing import Sharing
+from explorer.text import LANGUAGES, Lang
+from pages.paged_attention_actions import MAX_ACTIONS, read_actions
+from pages.paged_attention_play import BLOCK_SIZE, NUM_BLOCKS, SCRIPT, replay
+from tests.browser.watching import Visitor, query
+
+WIDGET = "#paged-attention .kv-widget"
+SETTLED = f"(() => {{ const w = document.querySelector('{WIDGET}'); return w.dataset.shown === w.dataset.actions }})()"
+READ = """() => {
+  const w = document.querySelector('#paged-attention .kv-widget'), all = (node, css) => [...node.querySelectorAll(css)];
+  const out = (name) => w.querySelector(`[data-out="${name}"]`).textContent;
+  const table = (card) => all(card, '.pa-target').map((node) => Number(node.textContent.replace('→', '')));
+  const slots = (strip) => all(strip, '.pa-part').reduce((n, part) => n + Number(part.dataset.slots || 0), 0);
+  const of = (names, read) => Object.fromEntries(names.map((name) => [name, read(name)]));
+  return {
+    counts: of(['free', 'used', 'total', 'shared', 'unfilled'], (name) => Number(out(name))),
+    tables: Object.fromEntries(all(w, '.pa-card').map((card) => [card.dataset.request, table(card)])),
+    owners: all(w, '.pa-block').map((cell) => cell.dataset.owners),
+    freeCells: all(w, '.pa-block.is-free').length, sharedCells: all(w, '.pa-block.is-shared').length,
+    rows: of(['used', 'bound', 'hole', 'free', 'sum'], (name) => out(`reserved-${name}`)),
+    slots: all(w, '.pa-strip').map(slots),
+  };
+}"""
+
+
+def settled(tab: Tab) -> None:
+    """Wait until the last click has been answered and drawn."""
+    tab.wait_for_function(SETTLED)
+
+
+def press(tab: Tab, name: str) -> None:
+    tab.click(f'{WIDGET} [data-press="{name}"]')
+    settled(tab)
+
+
+def press_card(tab: Tab, request: int, name: str) -> None:
+    tab.click(f'{WIDGET} [data-request="{request}"] [data-act="{name}"]')
+    settled(tab)
+
+
+def decoded(text: str) -> list[list[Any]]:
+    """The actions of an address."""
+    kinds, found = {"n": "new", "g": "grow", "f": "fork", "x": "finish"}, []
+    for item in text.split("-"):
+        if item[0] == "s":
+            found += [["step"]] * int(item[1:] or 1)
+        else:
+            found.append([kinds[item[0]], *map(int, item[1:].split("."))])
+    return found
+
+
+def expected(actions: list[list[Any]], limit: str) -> dict[str, Any]:
+    """What the page must show after these actions, by the server's own pools."""
+    state = json.loads(json.dumps(replay(read_actions(actions), len(actions))[-1]))
+    paged, (used, later, never, hole, free) = state["paged"], state["reserved"]["waste"][limit]
+    counts = {name: paged[name] for name in ("free", "used", "shared", "unfilled")} | {"total": NUM_BLOCKS}
+    bound = later + never
+    return {
+        "counts": counts,
+        "tables": {request: paged["tables"].get(request, []) for request in state["requests"]},
+        "freeCells": paged["free"],
+        "sharedCells": paged["shared"],
+        "rows": {
+            "used": str(used),
+            "bound": f"{later} + {never} = {bound}",
+            "hole": str(hole),
+            "free": str(free),
+            "sum": f"{used} + {bound} + {hole} + {free} = {NUM_BLOCKS * BLOCK_SIZE}",
+        },
+        "slots": [NUM_BLOCKS * BLOCK_SIZE] * 2,
+    }
+
+
+def check(tab: Tab, actions: list[list[Any]], limit: str = "64") -> dict[str, Any]:
+    seen: dict[str, Any] = tab.evaluate(READ)
+    counts = seen["counts"]
+    assert counts["free"] + counts["used"] == counts["total"] == NUM_BLOCKS, counts
+    wanted = expected(actions, limit)
+    assert {name: seen[name] for name in wanted} == wanted, actions
+    return seen
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_scripted_start(lang: Lang, visit: Visitor) -> None:
+    tab = visit("zh-paged-attention" if lang == "zh" else "paged-attention").page
+    settled(tab)
+    seen = check(tab, SCRIPT)
+    assert seen["tables"] == {"0": [8, 1, 6], "1": [0, 3]}
+    assert [seen["owners"][block] for block in (8, 1, 6, 0, 3)] == ["A0", "A1", "A2", "B0", "B1"]
+    scrub = tab.locator(f"{WIDGET} .kv-player input[type=range]")
+    scrub.press("Home")
+    for tables in ({}, {"0": [8, 1]}, {"0": [8, 1], "1": [0, 3]}, {"0": [8, 1, 6], "1": [0, 3]}):
+        assert tab.evaluate(READ)["tables"] == tables
+        scrub.press("ArrowRight")
+    assert "6" in tab.locator(f"{WIDGET} .kv-play-text").inner_text()
+
+
+def test_two_hundred_clicks_show_what_the_pool_says_after_each(visit: Visitor) -> None:
+    tab, draw = visit("paged-attention").page, random.Random(20)
+    settled(tab)
+    actions, born = list(SCRIPT), 2
+    waited = shared = 0
+    for _ in range(200):
+        cards = [int(key) for key in tab.evaluate(READ)["tables"]]
+        kind = draw.choice(["new", "step", "step", "one", "many", "fork", "finish", "undo"]) if cards else "new"
+        if kind == "new":
+            press(tab, "new")
+            actions.append(["new", 20, 64, 36])
+        elif kind == "step":
+            press(tab, "step")
+            actions.append(["step"])
+        elif kind == "undo":
+            press(tab, "undo")
+            actions.pop()
+        else:
+            request = draw.choice(cards)
+            button = tab.locator(f'{WIDGET} [data-request="{request}"] [data-act="{kind}"]')
+            if button.is_disabled():
+                continue
+            button.click()
+            settled(tab)
+            grown = {"one": ["grow", request, 1], "many": ["grow", request, 16]}
+            actions.append(grown.get(kind, [kind, request]))
+        born = sum(action[0] in ("new", "fork") for action in actions)
+        seen = check(tab, actions)
+        waited += bool(tab.locator(f"{WIDGET} .pa-waits").nth(1).inner_text())
+        shared += seen["counts"]["shared"] > 0
+    assert decoded(query(tab)["play"]) == actions and born > 20
+    assert waited > 20 and shared > 20, "the clicks met neither a queue nor a shared block"
+
+
+def test_fast_clicks_are_all_kept_and_asked_for_one_at_a_time(visit: Visitor) -> None:
+    opened = visit("paged-attention")
+    tab = opened.page
+    settled(tab)
+    before = len(opened.urls)
+    tab.evaluate(
+        f"""() => {{ for (let i = 0; i < 200; i++)
+            document.querySelector('{WIDGET} [data-press="' + (i % 9 === 0 ? 'new' : 'step') + '"]').click() }}"""
+    )
+    settled(tab)
+    actions = SCRIPT + [["new", 20, 64, 36] if i % 9 == 0 else ["step"] for i in range(200)]
+    check(tab, actions)
+    assert tab.locator(f"{WIDGET} .kv-play-count").inner_text() == f"{len(actions) + 1} / {len(actions) + 1}"
+    assert len(opened.urls) - before <= 8, "clicks that come while a request is under way share the next one"
+
+
+def test_a_branch_is_split_by_its_first_writer(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    press_card(tab, 0, "fork")
+    assert tab.evaluate(READ)["owners"][6] == "A2 C2"
+    assert tab.locator(f"{WIDGET} .pa-block.is-shared").count() == 3
+    assert tab.locator(f"{WIDGET} .pa-block.is-copy").count() == 0
+    press_card(tab, 2, "one")
+    copy = tab.locator(f"{WIDGET} .pa-block.is-copy")
+    assert copy.get_attribute("data-block") == "10" and "copy of 6" in copy.inner_text()
+    assert tab.locator(f"{WIDGET} .pa-block.is-source").get_attribute("data-block") == "6"
+    assert tab.locator(f"{WIDGET} .pa-arrow").count() == 1
+    assert "copied to block 10" in tab.locator(f"{WIDGET} .kv-play-text").inner_text()
+    check(tab, [*SCRIPT, ["fork", 0], ["grow", 2, 1]])
+    press_card(tab, 0, "one")
+    assert tab.locator(f"{WIDGET} .pa-block.is-copy").count() == tab.locator(f"{WIDGET} .pa-arrow").count() == 0
+
+
+def test_one_scheme_serves_whom_the_other_lets_wait(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    press(tab, "new")
+    press(tab, "new")
+    assert tab.locator(f"{WIDGET} .pa-waits").all_inner_texts() == ["", "Waits for a hole: D"]
+    assert tab.locator(f'{WIDGET} [data-request="3"] .pa-chip').inner_text() == "in one piece: waits"
+    assert len(tab.evaluate(READ)["tables"]["3"]) == 2
+    assert tab.locator(f'{WIDGET} [data-out="reserved-waiting"]').inner_text() == "1"
+    tab.select_option(f'{WIDGET} [data-control="limit"]', "32")
+    assert tab.locator(f'{WIDGET} [data-out="reserved-hole"]').inner_text() == "16"
+    press_card(tab, 0, "finish")
+    assert tab.locator(f"{WIDGET} .pa-waits").all_inner_texts() == ["", ""]
+    assert "D gets slots 0 to 63" in tab.locator(f"{WIDGET} .pa-happened").inner_text()
+
+
+def test_a_full_pool_says_so_and_loses_nothing(visit: Visitor) -> None:
+    tab = visit("paged-attention?play=n90.96.96-n90.96.96").page
+    settled(tab)
+    press(tab, "new")
+    assert "waits" in tab.locator(f"{WIDGET} .kv-play-text").inner_text()
+    assert tab.locator(f"{WIDGET} .pa-waits").first.inner_text() == "Waits for blocks: C"
+    check(tab, [["new", 90, 96, 96], ["new", 90, 96, 96], ["new", 20, 64, 36]])
+
+
+def test_keyboard_alone(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    tab.locator(f'{WIDGET} [data-press="new"]').focus()
+    tab.keyboard.press("Enter")
+    settled(tab)
+    one = tab.locator(f'{WIDGET} [data-request="0"] [data-act="one"]')
+    one.focus()
+    for _ in range(3):
+        tab.keyboard.press("Space")
+        settled(tab)
+    assert one.evaluate("node => node === document.activeElement"), "the focus stays where the reader presses"
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.dataset.act") == "many"
+    logical = tab.locator(f'{WIDGET} [data-request="0"] .pa-logical').nth(2)
+    logical.focus()
+    assert tab.locator(f"{WIDGET} .pa-block.is-pointed").get_attribute("data-block") == "6"
+    assert "physical block 6, 5 of 16 slots filled" in (logical.get_attribute("aria-label") or "")
+    tab.locator(f'{WIDGET} [data-press="undo"]').focus()
+    assert tab.locator(f"{WIDGET} .pa-block.is-pointed").count() == 0
+    tab.keyboard.press("Enter")
+    settled(tab)
+    check(tab, [*SCRIPT, ["new", 20, 64, 36], ["grow", 0, 1], ["grow", 0, 1]])
+
+
+def test_an_action_from_an_earlier_moment_replaces_what_came_after(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    for _ in range(4):
+        press(tab, "step")
+    scrub = tab.locator(f"{WIDGET} .kv-player input[type=range]")
+    scrub.press("Home")
+    scrub.press("ArrowRight")
+    tab.click(f'{WIDGET} [data-press="step"]')
+    settled(tab)
+    check(tab, [SCRIPT[0], ["step"]])
+    press(tab, "reset")
+    check(tab, SCRIPT)
+
+
+def test_it_runs_by_itself_until_told_to_rest(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    run = tab.locator(f'{WIDGET} [data-press="run"]')
+    run.click()
+    assert run.get_attribute("aria-pressed") == "true"
+    tab.wait_for_function(f"Number(document.querySelector('{WIDGET}').dataset.actions) >= 6")
+    run.click()
+    settled(tab)
+    check(tab, decoded(query(tab)["play"]))
+    count = tab.locator(WIDGET).get_attribute("data-actions")
+    tab.wait_for_timeout(1_000)
+    assert tab.locator(WIDGET).get_attribute("data-actions") == count
+    press(tab, "random")
+    check(tab, decoded(query(tab)["play"]))
+
+
+def test_the_history_has_an_end(visit: Visitor) -> None:
+    tab = visit(f"paged-attention?play=n20.64.36-s{MAX_ACTIONS - 1}").page
+    settled(tab)
+    assert tab.locator(f'{WIDGET} [data-press="step"]').is_disabled()
+    assert str(MAX_ACTIONS) in tab.locator(f"{WIDGET} .pa-say").inner_text()
+    press(tab, "undo")
+    assert tab.locator(f'{WIDGET} [data-press="step"]').is_enabled()
+    assert tab.locator(f"{WIDGET} .pa-say").inner_text() == ""
+
+
+@pytest.mark.parametrize("play", ["rubbish", "n20.64.10", "g5.1", "s9999", "n1e3.64.36", "f0", "%3Cimg%20src=x%3E"])
+def test_a_wrong_address_gives_way_to_the_scripted_start(play: str, visit: Visitor) -> None:
+    tab = visit(f"paged-attention?play={play}&prompt=95&limit=32&stop=2").page
+    settled(tab)
+    assert tab.evaluate(READ)["tables"] == {"0": [8, 1, 6], "1": [0, 3]}
+    press(tab, "new")
+    check(tab, [*SCRIPT, ["new", 31, 32, 32]], limit="32")
+
+
+def test_what_the_server_does_not_confirm_is_taken_back(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    tab.route("**/component_server/**", lambda route: route.fulfill(json={"status": "error", "message": "no room"}))
+    tab.click(f'{WIDGET} [data-press="new"]')
+    settled(tab)
+    assert tab.locator(f"{WIDGET} .pa-say").inner_text() == "no room"
+    check(tab, SCRIPT)
+    tab.unroute("**/component_server/**")
+    press(tab, "step")
+    assert tab.locator(f"{WIDGET} .pa-say").inner_text() == ""
+    check(tab, [*SCRIPT, ["step"]])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_crowded_pool_fits_a_phone_and_passes_axe(theme: str, visit: Visitor, axe: Callable[[Tab], None]) -> None:
+    busy = "n28.64.45-n24.48.30-g0.6" + "-f0" * 10 + "-s"
+    tab = visit(f"paged-attention?play={busy}", width=390, height=800, theme=theme).page
+    settled(tab)
+    assert len(tab.evaluate(READ)["tables"]) == 12
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    check(tab, decoded(busy))
+    axe(tab)
+
+
+JS = """(cases) => cases.map(([lengths, size, token, requests, prefix, tail]) => {
+  const m = KV.pagedAttention, p = m.paging(lengths, size), s = m.sharing(requests, prefix, tail, size);
+  const paged = [p.tokens, p.entries, p.slots, p.unfilled, p.tableBytes, m.expected(size), m.place(token, size)];
+  return [...paged, s.apart, s.together, s.prefill];
+})"""
+
+
+def test_javascript_equals_python_over_random_settings(visit: Visitor) -> None:
+    draw, cases = random.Random(16), []
+    for _ in range(300):
+        lengths = [draw.randint(1, 10 ** draw.randint(1, 6)) for _ in range(draw.randint(1, 64))]
+        numbers = (draw.randint(0, 10**6), draw.randint(2, 32), draw.randint(0, 512), draw.randint(1, 128))
+        cases.append([lengths, draw.choice([1, 2, 3, 16, 100, 512]), *numbers])
+    got = visit("paged-attention").page.evaluate(JS, cases)
+    for (lengths, size, token, requests, prefix, tail), js in zip(cases, got, strict=True):
+        found = paging(lengths, size)
+        full = prefix // size * size
+        shared = Sharing(requests, prefix + tail, full, prefix - full, 1, size)
+        assert js == [
+            *(found.tokens, found.blocks, found.slots, found.unfilled, found.table_bytes),
+            *(float(expected_unfilled(size)), list(place(token, size))),
+            *(shared.apart_blocks, shared.shared_blocks, shared.saved_prefill_tokens),
+        ]
+
+
+def size_out(tab: Tab, name: str) -> str:
+    return tab.locator(f'#paged-attention-size [data-out="{name}"]').inner_text()
+
+
+def test_block_sizes_with_own_lengths(visit: Visitor) -> None:
+    """34, 24 and 200 tokens in blocks of 16: 3 + 2 + 13 = 18 blocks, 288 - 258 = 30 empty slots of 128 KiB."""
+    opened = visit("paged-attention?mix=own")
+    tab = opened.page
+    settled(tab)
+    tab.wait_for_timeout(1_000)
+    asked = len(opened.urls)
+    names = ("tokens", "blocks", "unfilled", "each", "share", "waste", "table")
+    shown = [size_out(tab, name) for name in names]
+    assert shown == ["258", "18", "30", "10.00 against 7.5", "10.42 %", "3.75 MiB", "72 B"]
+    assert Fraction(30, 288) == Fraction(625, 6000)
+    assert tab.locator("#paged-attention-size .pa-formula").inner_text() == "⌊33 / 16⌋ = 2, 33 mod 16 = 1"
+    tab.locator('#paged-attention-size [data-control="block"]').press("Home")
+    assert [size_out(tab, name) for name in ("blocks", "unfilled", "table")] == ["258", "0", "1.01 KiB"]
+    tab.fill('#paged-attention-size [data-control="lengths"]', "34, zwei")
+    assert "Whole numbers" in tab.locator("#paged-attention-size .pa-say").inner_text()
+    assert size_out(tab, "tokens") == "258", "the last lengths that could be read stay"
+    assert len(opened.urls) == asked
+
+
+def test_a_prefix_one_token_short_costs_a_block_each(visit: Visitor) -> None:
+    """80 tokens fill five blocks of 16, 79 fill four; with 30 own ones each request has seven."""
+    tab = visit("paged-attention?prefix=80&requests=8").page
+    out = lambda name: tab.locator(f'#paged-attention-prefix [data-out="{name}"]').inner_text()  # noqa: E731
+    assert [out(name) for name in ("apart", "together", "saved")] == ["56", "21", "35 blocks (62.5 %)"]
+    assert out("prefill") == "560 tokens"
+    tab.locator('#paged-attention-prefix [data-control="prefix"]').press("ArrowLeft")
+    assert [out(name) for name in ("together", "prefill")] == ["28", "448 tokens"]
+    rows = tab.locator("#paged-attention-prefix .pa-row")
+    assert rows.count() == 4 and rows.first.locator(".is-shared").count() == 4
+    first, second = (re.findall(r"\d+", rows.nth(i).inner_text()) for i in (0, 1))
+    assert first[:4] == second[:4] and not set(first[4:]) & set(second[4:])
