@@ -6,9 +6,9 @@ KV.widgets["flash-attention"] = async (root, props, kv) => {
   const written = (scores) => scores.join(", "), first = props.presets[props.start], ORDERS = ["given", "reversed", "shuffled"];
 
   const buttons = el("div", { class: "fa-presets", role: "group", "aria-label": kv.t("presets") }), figure = el("div", { class: "fa-figure" }), panel = el("div", { class: "fa-panel" });
-  const host = el("div"), sums = el("div", { class: "fa-sums kv-num", "data-out": "sums" }), state = el("div", { class: "fa-state" }), ends = el("div", { class: "fa-ends" });
+  const host = el("div"), sums = el("div", { class: "fa-sums kv-num", "data-out": "sums" }), state = el("div", { class: "fa-state" }), ends = el("div", { class: "fa-ends" }), bare = el("div", { class: "fa-bare" });
   const legend = el("p", { class: "kv-note fa-legend", "aria-hidden": "true" }, ["free", "now", "read", "ghost"].map((name) => el("span", {}, el("i", { class: `fa-swatch is-${name}` }), kv.t(`legend-${name}`))));
-  root.append(el("div", { class: "kv-card fa-top" }, el("div", { class: "fa-stage" }, buttons, figure, legend, host), panel, el("div", { class: "fa-numbers" }, el("div", {}, state, sums), ends)));
+  root.append(el("div", { class: "kv-card fa-top" }, el("div", { class: "fa-stage" }, buttons, figure, legend, host), panel, el("div", { class: "fa-numbers" }, el("div", {}, state, sums, bare), ends)));
 
   const controls = kv.controls(panel, [
     { name: "scores", kind: "text", rows: 3, label: kv.t("scores"), value: first, maxLength: 300 },
@@ -29,7 +29,7 @@ KV.widgets["flash-attention"] = async (root, props, kv) => {
   const showState = view.table(state, "state-caption", ["state-what", "col-m", "col-l", "col-u"], "state", "computed");
   const showEnd = view.table(ends, "end-caption", ["end-what", "end-held", "end-output"], "end", "computed"), held = ends.appendChild(el("p", { class: "kv-note" }));
   const gap = ends.appendChild(el("p", { class: "fa-gap", "data-out": "gap", role: "status" })), every = ends.appendChild(el("p", { class: "kv-note", "data-out": "every" }));
-  const showBare = view.table(ends, "bare-caption", ["bare-format", "bare-largest", "bare-sum", "bare-output"], "bare", "computed");
+  const showBare = view.table(bare, "bare-caption", ["bare-format", "bare-largest", "bare-sum", "bare-output"], "bare", "computed");
 
   let scores = math.parse(first, [2, props.most], props.limit), values = [], steps = [], frames = [], full = null, groups = [], turn = [], player = null, frame = 0, jump = null;
 
