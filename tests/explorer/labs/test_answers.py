@@ -9,7 +9,13 @@ from explorer.labs.base import LABS
 from explorer.params import specs_of
 
 WORDS = {"failed": ""}  # entries that are text
-LEAST = {"largest_batch": 2, "context_at_last": 64, "compared_at": 1_024}  # where these begin, whatever is set
+LEAST = {  # where these begin, whatever is set
+    "largest_batch": 2,
+    "context_at_last": 64,
+    "compared_at": 1_024,
+    "contiguous_steps": 2,
+    "paged_steps": 2,
+}
 
 
 class Least(dict):
