@@ -62,4 +62,36 @@ SUITE: tuple[Benchmark, ...] = (
         at_least=2.5,
     ),
     Benchmark("batch-decode", "ratio_16_to_1", "one request at a time, tokens/s", quick=None, at_least=6),
+    Benchmark(
+        "kernel-speed",
+        "share_of_copy",
+        "the measured copy",
+        {"kernel": "paged-decode", "batch": 64, "context": 8192},
+        at_least=0.85,
+        needs_gpu=True,
+    ),
+    Benchmark(
+        "kernel-speed",
+        "time_ratio",
+        "the fastest rival here, 32K tokens",
+        {"kernel": "paged-decode", "batch": 64, "context": 32768},
+        quick=None,
+        needs_gpu=True,
+    ),
+    *(
+        Benchmark(
+            "kernel-speed", "time_ratio", "the fastest rival here", {"kernel": kernel, "context": 8192}, needs_gpu=True
+        )
+        for kernel in ("chunked-prefill", "flash-prefill")
+    ),
+    *(
+        Benchmark(
+            "kernel-speed",
+            "share_of_copy",
+            "the measured copy",
+            {"kernel": kernel, "batch": 64, "context": 8192},
+            needs_gpu=True,
+        )
+        for kernel in ("mla-decode", "kv-write", "block-copy")
+    ),
 )

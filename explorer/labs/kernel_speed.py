@@ -103,7 +103,13 @@ class KernelSpeed(Lab):
         choices=BATCHES,
         help=Text("Prefill is measured with one.", "prefill 只测一个序列。"),
     )
-    context: int = param(2048, Text("Tokens of each, up to", "每个序列的 token 上限"), choices=CONTEXTS, unit="tokens")
+    context: int = param(
+        2048,
+        Text("Tokens of each, up to", "每个序列的 token 上限"),
+        choices=CONTEXTS,
+        unit="tokens",
+        help=Text("block-copy always copies one block of each.", "block-copy 固定为每个序列拷贝一个 block。"),
+    )
     heads: str = param(
         "32/8/128",
         Text("Query heads / KV heads / head size", "Query 头 / KV 头 / 头维度"),
@@ -141,12 +147,13 @@ class KernelSpeed(Lab):
     def shapes(self) -> list[Shape]:
         """All sizes up to the wanted ones, the wanted ones last."""
         num_heads, num_kv_heads, head_dim = map(int, self.heads.split("/"))
-        batches = [n for n in BATCHES if n <= self.batch] if KINDS[self.kernel].batched else [1]
+        kind = KINDS[self.kernel]
+        batches = [n for n in BATCHES if n <= self.batch] if kind.batched else [1]
+        lengths = [self.block_size] if kind.one_block else [n for n in CONTEXTS if n <= self.context]
         return [
             Shape(batch, kv_len, num_heads, num_kv_heads, head_dim, self.block_size, DTYPES[self.dtype])
             for batch in batches
-            for kv_len in CONTEXTS
-            if kv_len <= self.context
+            for kv_len in lengths
         ]
 
     def _too_large(self, bench: Bench, shape: Shape) -> str | None:

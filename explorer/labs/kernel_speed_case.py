@@ -124,6 +124,7 @@ class Kind:
         need_bytes: bytes allocated at a shape.
         flops: arithmetic of one call at a shape.
         make: allocates and prepares.
+        one_block: it works on one block of each sequence, however long that is.
     """
 
     function: str
@@ -131,6 +132,7 @@ class Kind:
     need_bytes: Callable[[Shape], int]
     flops: Callable[[Shape], int]
     make: Callable[[Shape, torch.device], Case]
+    one_block: bool = False
 
 
 def layers_for(num_bytes: int) -> int:

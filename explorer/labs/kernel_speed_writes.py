@@ -1,7 +1,5 @@
 """The cases of `kernel-speed` that only move bytes: new tokens into their blocks, and blocks into other blocks."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -13,6 +11,7 @@ from kernels.block_copy import block_copy
 from kernels.kv_write import kv_write
 
 INDEXING = "torch indexing"
+LAYERS = 32  # whose blocks are copied by one call, as in Llama 3.1 8B
 SLOT_BYTES = 8  # a slot is an int64
 
 
@@ -55,12 +54,11 @@ def write_work(shape: Shape) -> Work:
 
 
 def block_copy_case(shape: Shape, device: torch.device) -> Case:
-    """Every block of all sequences is copied to a free one, in the pools of Keys and Values of all layers at once."""
-    generator = torch.Generator(device).manual_seed(shape.kv_len)
-    layers = layers_for(2 * shape.cache_bytes)
-    count = shape.batch * shape.blocks
+    """Copy-on-write as after a fork: each sequence's last block gets a copy, in all layers' pools at once."""
+    generator = torch.Generator(device).manual_seed(shape.batch)
+    count = shape.batch
     pools = []
-    for _ in range(2 * layers):
+    for _ in range(2 * LAYERS):
         pool = torch.zeros(2 * count, *_empty_pool(shape, device).shape[1:], dtype=shape.dtype, device=device)
         pool[:count] = torch.randn(pool[:count].shape, generator=generator, dtype=shape.dtype, device=device)
         pools.append(pool)
@@ -76,7 +74,7 @@ def block_copy_case(shape: Shape, device: torch.device) -> Case:
             pool[targets] = pool[order]
 
     def result(call: Call) -> list[Tensor]:
-        return _after(call, [pool[targets] for pool in (pools[0], pools[-1])])
+        return _after(call, [pool[targets] for pool in pools])
 
     case = Case(copy_work(shape), 1, {OURS: ours, INDEXING: indexing}, result=result)
     case.absent |= {FLASHINFER: "has no such operation", FLASH_ATTN: "has no such operation"}
@@ -85,7 +83,7 @@ def block_copy_case(shape: Shape, device: torch.device) -> Case:
 
 def copy_work(shape: Shape) -> Work:
     """Keys and Values of all layers read and written."""
-    return Work(0, 2 * shape.cache_bytes * layers_for(2 * shape.cache_bytes))
+    return Work(0, 2 * shape.cache_bytes * LAYERS)
 
 
 def _empty_pool(shape: Shape, device: torch.device) -> Tensor:
@@ -101,10 +99,15 @@ def _after(call: Call, changed: list[Tensor]) -> list[Tensor]:
     return [tensor.clone() for tensor in changed]
 
 
-def _bytes(times: int) -> Callable[[Shape], int]:
-    """`times` the caches of all layers, and twice one layer's for results."""
-    return lambda shape: (times * layers_for(2 * shape.cache_bytes) + 4) * shape.cache_bytes
+def _write_bytes(shape: Shape) -> int:
+    """The pools of all layers, the new tokens, and twice what was written, to compare it."""
+    return (layers_for(2 * shape.cache_bytes) + 4) * shape.cache_bytes
 
 
-KV_WRITE = Kind("kv_write", True, _bytes(1), lambda shape: 0, kv_write_case)
-BLOCK_COPY = Kind("block_copy", True, _bytes(2), lambda shape: 0, block_copy_case)
+def _copy_bytes(shape: Shape) -> int:
+    """Sources and targets, and twice the targets."""
+    return 4 * LAYERS * shape.cache_bytes
+
+
+KV_WRITE = Kind("kv_write", True, _write_bytes, lambda shape: 0, kv_write_case)
+BLOCK_COPY = Kind("block_copy", True, _copy_bytes, lambda shape: 0, block_copy_case, one_block=True)

@@ -37,9 +37,14 @@ def record_of(**settings):
 @pytest.mark.parametrize("kernel", module.KINDS)
 def test_every_kernel_runs_and_equals_its_rival(quick, kernel):
     record = record_of(kernel=kernel)
-    assert [(row["batch"], row["kv_len"]) for row in record.rows] == [(1, 512), (1, 512), (1, 768), (1, 768)]
-    ours, rival = record.rows[2:]
-    assert ours["run"] == f"{OURS}, 1 × 768" and ours["time_ratio"] is None and ours["max_abs_difference"] is None
+    lengths = [16] if kernel == "block-copy" else [512, 768]
+    assert [(row["batch"], row["kv_len"]) for row in record.rows] == [(1, n) for n in lengths for _ in range(2)]
+    ours, rival = record.rows[-2:]
+    assert (
+        ours["run"] == f"{OURS}, 1 × {lengths[-1]}"
+        and ours["time_ratio"] is None
+        and ours["max_abs_difference"] is None
+    )
     assert rival["max_abs_difference"] < 0.1
     assert kernel not in ("kv-write", "block-copy") or rival["max_abs_difference"] == 0
     for row in record.rows:
@@ -50,7 +55,7 @@ def test_every_kernel_runs_and_equals_its_rival(quick, kernel):
     assert facts["device_kind"] == "cpu" and "torch path for CPUs" in facts["implementation"]
     assert "FlashInfer: " in facts["absent"] and "flash-attn: " in facts["absent"]
     answers = LABS["kernel-speed"](kernel=kernel).answer(record.summary)
-    assert f"{record.summary['gb_per_s']:,.1f} GB/s" in answers.en and "1 × 768" in answers.zh
+    assert f"{record.summary['gb_per_s']:,.1f} GB/s" in answers.en and f"1 × {lengths[-1]}" in answers.zh
 
 
 def test_the_summary_is_the_largest_size_and_its_fastest_rival(quick):
@@ -119,7 +124,9 @@ def test_bytes_and_operations_by_hand():
     assert chunk.flops == 2 * 8 * 64 * sum(range(513, 1025)), "the 512 Queries see 513 to 1,024 Keys"
     rows = latent.work(SHAPE)
     assert rows.num_bytes == 2 * (1024 * 576 * 2 + 128 * (576 + 512) * 2)
-    assert writes.write_work(SHAPE).num_bytes == 2 * 2 * 1024 * 128 + 8 * 2048
+    assert writes.write_work(SHAPE).num_bytes == 2 * (2 * 1024 * 128) + 8 * 2048
+    block = Shape(2, 16, 8, 2, 16, 16, torch.bfloat16)
+    assert writes.copy_work(block).num_bytes == 2 * 32 * 2 * 16 * 128, "2 blocks, 32 layers, read and written"
 
 
 def test_small_caches_are_laid_out_until_a_pass_reads_memory():
