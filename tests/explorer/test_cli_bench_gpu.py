@@ -13,6 +13,7 @@ import torch
 from explorer.benchmarks import SUITE, Benchmark
 from explorer.cli import bench, bench_kernel_tests
 from explorer.cli.main import main
+from explorer.errors import Stopped
 from explorer.labs.kernel_speed import KINDS
 from explorer.measuring import lock, provenance
 from explorer.measuring.record import Origin, Record
@@ -130,6 +131,21 @@ def test_a_line_that_outlasts_the_time_is_cut_off_and_named(suite, a_gpu, capsys
     assert "left out: toy-sum rows=1 pause_s=30.0: not done in the 1 s that were left" in out
 
 
+def test_loading_a_model_cannot_outlast_the_time(suite, a_gpu, capsys, monkeypatch):
+    """A lab's own deadline does not count it, so `bench` tells the lab to stop."""
+    suite(FOR_GPU)
+    a_gpu()
+    monkeypatch.setattr(bench, "SHORTEST_S", 0.1)
+
+    def loading(lab, *, stop, **how):
+        assert stop.wait(20), "nobody said stop"
+        raise Stopped("stopped")
+
+    monkeypatch.setattr(bench, "follow", loading)
+    assert main(["bench", "--deadline", "1"]) == 0
+    assert "left out: toy-sum rows=3: not done" in capsys.readouterr().out
+
+
 def test_ctrl_c_leaves_what_is_done(suite, a_gpu, monkeypatch, tmp_path):
     suite(FOR_GPU, FOR_ALL)
     a_gpu()
@@ -180,6 +196,9 @@ def ran(record_testsuite_property):
 """
 
 
+SKIPPED = "import pytest\n@pytest.mark.skip\ndef test_a(): pass\n"
+
+
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """Runs the given tests where the repository's own would be run."""
@@ -215,6 +234,7 @@ def test_tests_that_pass_on_a_gpu(folder, capsys):
         ("def test_a(): pass\n", "interpreter", "Triton ran on interpreter, not on a CUDA device"),
         ("import no_such_module\n", "cuda: a test", "1 of 1 failed"),
         ("", "cuda: a test", "pytest ended with code 5 and 0 tests passed"),
+        (SKIPPED, "cuda: a test", "pytest ended with code 0 and 0 tests passed"),
     ],
 )
 def test_what_is_wrong_is_said(folder, tests, ran_on, problem):

@@ -14,6 +14,7 @@ from explorer.labs.base import LABS
 from explorer.labs.kernel_speed_case import OURS, Shape
 from explorer.labs.runner import Finished, run_lab
 from explorer.measuring import memory
+from explorer.measuring.timers import Contest, Timing
 
 COPY_GB_PER_S = 12.5  # in place of a measured copy, so that shares can be worked out
 
@@ -66,6 +67,20 @@ def test_the_summary_is_the_largest_size_and_its_fastest_rival(quick):
     assert summary["fastest_rival"] == "torch SDPA" and summary["kv_len"] == 768
     assert summary["copy_gb_per_s"] == pytest.approx(COPY_GB_PER_S)
     assert summary["share_of_copy_p20"] <= summary["share_of_copy"] <= summary["share_of_copy_p80"]
+
+
+def test_a_call_is_a_layers_share_of_the_timed_piece(quick, monkeypatch):
+    """Four layers take 8 s together in our hands and 12 s in the rival's: 2 s and 3 s a call."""
+    monkeypatch.setattr(attention, "layers_for", lambda num_bytes: 4)
+
+    def contest(bench, rivals, *, repeats):
+        samples = {name: [8.0 if name == OURS else 12.0] for name in rivals}
+        return Contest({name: Timing.of(seen, "a test's") for name, seen in samples.items()}, samples)
+
+    monkeypatch.setattr("explorer.labs.bench.Bench.rivals", contest)
+    ours, rival = record_of(kernel="paged-decode").rows[:2]
+    assert (ours["call_ms"], rival["call_ms"], rival["time_ratio"]) == (2000.0, 3000.0, 1.5)
+    assert ours["tflops_per_s"] == pytest.approx(4 * 9 * 64 * 512 / 2e12)
 
 
 def test_a_wrong_kernel_is_seen(quick, monkeypatch):
