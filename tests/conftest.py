@@ -2,11 +2,17 @@
 
 Playwright's synchronous interface keeps an event loop running in the main thread for as long as its browser lives, and
 `asyncio.run` refuses to work beside it. Besides, a broken formula is then found before a browser has started.
+
+With `-n 2` two processes share the cores: threads that wait for work must sleep then, not spin, in servers too.
 """
 
+import os
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 BROWSER = Path(__file__).parent / "browser"
 

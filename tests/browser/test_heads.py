@@ -5,6 +5,7 @@ import random
 
 import pytest
 from playwright.sync_api import Page as Tab
+from playwright.sync_api import expect
 
 from explorer.estimators.memory import cache_bytes
 from explorer.specs.latent import LatentAttention
@@ -122,7 +123,7 @@ def test_the_address_holds_the_setting_and_wrong_ones_do_no_harm(visit: Visitor)
     tab.locator(f'{WIDGET} [data-control="kv_heads"]').press("Home")
     tab.wait_for_function("new URL(location).searchParams.get('kv_heads') === '1'")
     assert query(tab) == {"heads": "64", "kv_heads": "1", "span": "2", "layers": "80"}
-    assert out(tab, "kind") == "MQA + CLA 2"
+    expect(tab.locator(f'{WIDGET} [data-out="kind"]')).to_have_text("MQA + CLA 2")  # drawn in the next frame
     tab = visit("heads?heads=7&kv_heads=-3&latent=x&span=99&layers=0").page
     assert out(tab, "total") == "128.00 KiB = 131,072 B"
 
