@@ -60,6 +60,8 @@ def build(ctx: Ctx) -> None:
     subheading(ctx, "measure-title")
     prose(ctx, "see-paged")
     lab_panel(ctx, "paged-attention")
+    prose(ctx, "see-fragmentation")
+    lab_panel(ctx, "fragmentation")
     subheading(ctx, "waste-quoted-title")
     html(tables.waste_table(ctx))
     prose(ctx, "quoted")

@@ -1,11 +1,12 @@
 // Requests with their logical blocks, and the pool of physical ones. Nodes are kept from state to state, so that the focus stays.
-KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
+KV.pagedAttentionPool = (left, right, kv, props, words, act, refocus) => {
   "use strict";
   const { el, svg } = kv, size = props.blockSize, cards = new Map();
   const list = left.appendChild(el("ol", { class: "pa-cards" })), none = left.appendChild(el("p", { class: "kv-note pa-none" }, kv.t("no-requests")));
   const grid = el("ol", { class: "pa-pool", "aria-label": kv.t("pool-name", { n: props.numBlocks, size }) });
   const arrows = svg("svg", { class: "pa-arrows", "aria-hidden": "true" });
-  right.append(el("div", { class: "pa-pool-box" }, grid, arrows));
+  const where = el("p", { class: "kv-note pa-where" });
+  right.append(el("div", { class: "pa-pool-box" }, grid, arrows), where);
   let state = null, pointed = [];
 
   const bar = (filled) => el("span", { class: "pa-fill", "aria-hidden": "true" }, el("i", { style: `width:${(100 * filled) / size}%` }));
@@ -22,11 +23,17 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
   const holders = (id) => Object.entries(state?.paged.tables ?? {}).flatMap(([seq, table]) => table.flatMap((block, i) => (block === id ? [[seq, i]] : [])));
   const filledIn = (seq, i) => Math.min(size, state.paged.tokens[seq] - i * size);
 
+  const place = (seq, i) => {
+    const id = state.paged.tables[seq][i], filled = filledIn(seq, i);
+    return kv.t("where", { name: `${words.name(Number(seq))}${i}`, from: i * size, to: i * size + filled - 1, id, first: id * size, last: id * size + filled - 1 });
+  };
+
   // Marks logical blocks and the physical ones that they stand for.
   function point(pairs) {
     pointed = pairs;
     const ids = new Set(pairs.map(([seq, i]) => state.paged.tables[seq]?.[i]));
     cells.forEach((cell, id) => cell.node.classList.toggle("is-pointed", ids.has(id)));
+    where.textContent = pairs.map(([seq, i]) => place(seq, i)).join(kv.t("join")) || kv.t("where-hint");
     for (const [seq, card] of cards) {
       card.blocks.forEach((block, i) => block.node.classList.toggle("is-pointed", pairs.some(([other, at]) => other === seq && at === i)));
     }
@@ -38,7 +45,7 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
     const n = Number(seq), title = el("span", { class: "pa-says" }), chips = el("span", { class: "pa-chips" }), table = el("ol", { class: "pa-table", "aria-label": kv.t("table-name", { name: words.name(n) }) });
     const buttons = [button("one", seq, ["grow", n, 1]), button("many", seq, ["grow", n, size]), button("fork", seq, ["fork", n]), button("finish", seq, ["finish", n])];
     const node = el("li", { class: "pa-card", "data-request": seq }, el("div", { class: "pa-card-top" },
-      el("span", { class: "pa-name" }, words.name(n)), title, chips, el("span", { class: "pa-acts" }, buttons)), table);
+      el("span", { class: "pa-name" }, words.name(n)), title, chips), el("div", { class: "pa-card-row" }, table, el("span", { class: "pa-acts" }, buttons)));
     list.append(node);
     return { node, title, chips, table, buttons, blocks: [] };
   };
@@ -55,8 +62,8 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
     const waitsThere = state.reserved.waiting.some(([other]) => String(other) === seq);
     card.title.textContent = have === undefined ? kv.t(waits ? "card-waits" : "card-gone", { final }) : kv.t("card-runs", { have, final, limit });
     card.chips.replaceChildren(...(waitsThere ? [el("span", { class: "pa-chip" }, kv.t("chip-waits"))] : !there && have !== undefined ? [el("span", { class: "pa-chip" }, kv.t("chip-ended"))] : []));
-    card.buttons[2].disabled = have === undefined;
-    card.buttons[0].disabled = card.buttons[1].disabled = have === undefined && !there;
+    card.buttons[2].hidden = have === undefined;
+    card.buttons[0].hidden = card.buttons[1].hidden = have === undefined && !there;
     while (card.blocks.length > table.length) card.blocks.pop().node.remove();
     table.forEach((id, i) => {
       if (!card.blocks[i]) { card.blocks[i] = makeBlock(seq, i); card.table.append(card.blocks[i].node); }
@@ -96,6 +103,7 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
   new ResizeObserver(drawArrows).observe(grid);
 
   return (next) => {
+    const focused = left.contains(document.activeElement) ? document.activeElement : null;
     state = next;
     const alive = Object.keys(state.requests);
     for (const [seq, card] of cards) if (!alive.includes(seq)) { card.node.remove(); cards.delete(seq); }
@@ -110,5 +118,7 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act) => {
     cells.forEach(drawCell);
     point(pointed.filter(([seq, i]) => state.paged.tables[seq]?.[i] !== undefined));
     drawArrows();
+    // What had the focus may have ended.
+    if (focused && (!focused.isConnected || focused.hidden)) refocus();
   };
 };

@@ -3,15 +3,15 @@ KV.widgets["paged-attention-prefix"] = async (root, props, kv) => {
   "use strict";
   await KV.load("paged-attention-math");
   const { el } = kv, math = KV.pagedAttention, SHOWN = 4, MOST_BLOCKS = 40;
-  const stage = el("div"), panel = el("div"), rows = el("div", { class: "pa-rows", role: "img" }), answer = el("p", {}), readout = el("dl", { class: "pa-readout" });
+  const stage = el("div"), panel = el("div", { class: "pa-panel" }), rows = el("div", { class: "pa-rows", role: "img" }), answer = el("p", {}), readout = el("dl", { class: "pa-readout" });
   const cells = Object.fromEntries(["apart", "together", "saved", "prefill"].map((name) => {
     const output = el("output", { class: "kv-num", "data-out": name });
     readout.append(el("div", {}, el("dt", {}, kv.t(`out-${name}`)), el("dd", {}, output)));
     return [name, output];
   }));
   const badge = el("span", { class: "kv-badge kv-computed" }, el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, props.computed.mark), props.computed.word);
-  stage.append(rows, answer, readout, el("p", {}, badge));
-  root.append(el("div", { class: "kv-card pa-sizes" }, stage, panel));
+  stage.append(rows, answer);
+  root.append(el("div", { class: "kv-card pa-sizes" }, stage, panel, el("div", {}, readout, el("p", {}, badge))));
   const controls = kv.controls(panel, [
     { name: "requests", kind: "range", label: kv.t("requests"), min: 2, max: 32, value: 2 },
     { name: "prefix", kind: "range", label: kv.t("prefix"), unit: kv.t("unit"), min: 0, max: 512, value: 72 },

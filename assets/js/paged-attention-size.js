@@ -4,7 +4,7 @@ KV.widgets["paged-attention-size"] = async (root, props, kv) => {
   await KV.load("paged-attention-math");
   const { el, svg } = kv, math = KV.pagedAttention, SIZES = Array.from({ length: 10 }, (_, i) => 2 ** i), MOST = 64, LONGEST = 1000000;
   const MARGIN = { left: 64, right: 14, top: 16, bottom: 40 }, HEIGHT = 250;
-  const panel = el("div"), stage = el("div"), plot = svg("svg", { class: "pa-plot", role: "img", height: HEIGHT }), answer = el("p", { class: "kv-note" }), readout = el("dl", { class: "pa-readout" });
+  const panel = el("div", { class: "pa-panel" }), stage = el("div"), plot = svg("svg", { class: "pa-plot", role: "img", height: HEIGHT }), answer = el("p", { class: "kv-note" }), readout = el("dl", { class: "pa-readout" });
   const wrong = el("p", { class: "pa-say", role: "alert" }), formula = el("p", { class: "pa-formula kv-num" });
   const badge = el("span", { class: "kv-badge kv-computed" }, el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, props.computed.mark), props.computed.word);
   const cells = Object.fromEntries(["tokens", "blocks", "unfilled", "each", "share", "waste", "table"].map((name) => {
@@ -12,8 +12,8 @@ KV.widgets["paged-attention-size"] = async (root, props, kv) => {
     readout.append(el("div", {}, el("dt", {}, kv.t(`out-${name}`)), el("dd", {}, output)));
     return [name, output];
   }));
-  stage.append(plot, answer, el("p", { class: "kv-note" }, kv.t("line-mean")), readout, el("p", {}, badge));
-  root.append(el("div", { class: "kv-card pa-sizes" }, stage, panel));
+  stage.append(plot, answer, el("p", { class: "kv-note" }, kv.t("line-mean")));
+  root.append(el("div", { class: "kv-card pa-sizes" }, stage, panel, el("div", {}, readout, el("p", {}, badge))));
   const controls = kv.controls(panel, [
     { name: "mix", kind: "select", label: kv.t("mix"), value: "chat", choices: [...Object.keys(props.mixes), "own"].map((name) => [name, kv.t(`mix-${name}`)]) },
     { name: "lengths", kind: "text", label: kv.t("own"), value: "34, 24, 200", maxLength: 500 },

@@ -30,10 +30,15 @@ KV.pagedAttentionWords = (kv) => {
     return kv.t(`reserved-${kind}`, own);
   };
   const join = (sentences) => sentences.join(kv.t("join"));
+  // Everybody who found no block, in one sentence at the end.
+  const pagedEvents = (events) => {
+    const full = events.filter(([kind]) => kind === "full");
+    return [...events.filter(([kind]) => kind !== "full").map(paged), ...(full.length ? [kv.t("paged-full", { names: list(full.map(([, who]) => name(who))) })] : [])];
+  };
   return {
     name, list, count,
     // What was done and what it did to the blocks.
-    paged: (item, born, state) => join([action(item, born), ...(state.refused ? [kv.t(`refused-${state.refused}`)] : state.paged.events.map(paged))]),
+    paged: (item, born, state) => join([action(item, born), ...(state.refused ? [kv.t(`refused-${state.refused}`)] : pagedEvents(state.paged.events))]),
     reserved: (state) => join(state.reserved.events.map(reserved)) || kv.t("reserved-nothing"),
   };
 };

@@ -43,7 +43,7 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
   }
   agree("limit");
 
-  const drawPool = KV.pagedAttentionPool(left, right, kv, props, words, (action) => act(action));
+  const drawPool = KV.pagedAttentionPool(left, right, kv, props, words, (action) => act(action), () => buttons.step.focus());
   const drawStrips = KV.pagedAttentionStrips(strips, kv, props, words);
   const bornBefore = (n) => actions.slice(0, n).filter(([kind]) => kind === "new" || kind === "fork").length;
   const paint = (n) => {

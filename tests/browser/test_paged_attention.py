@@ -128,7 +128,7 @@ def test_two_hundred_clicks_show_what_the_pool_says_after_each(visit: Visitor) -
         else:
             request = draw.choice(cards)
             button = tab.locator(f'{WIDGET} [data-request="{request}"] [data-act="{kind}"]')
-            if button.is_disabled():
+            if button.is_hidden():
                 continue
             button.click()
             settled(tab)
@@ -219,11 +219,23 @@ def test_keyboard_alone(visit: Visitor) -> None:
     logical.focus()
     assert tab.locator(f"{WIDGET} .pa-block.is-pointed").get_attribute("data-block") == "6"
     assert "physical block 6, 5 of 16 slots filled" in (logical.get_attribute("aria-label") or "")
+    where = tab.locator(f"{WIDGET} .pa-where")
+    assert where.inner_text() == "A2 holds tokens 32 to 36: block 6, slots 96 to 100."
     tab.locator(f'{WIDGET} [data-press="undo"]').focus()
     assert tab.locator(f"{WIDGET} .pa-block.is-pointed").count() == 0
     tab.keyboard.press("Enter")
     settled(tab)
     check(tab, [*SCRIPT, ["new", 20, 64, 36], ["grow", 0, 1], ["grow", 0, 1]])
+
+
+def test_the_focus_is_not_lost_with_a_request_that_ends(visit: Visitor) -> None:
+    tab = visit("paged-attention").page
+    settled(tab)
+    for name in ("many", "finish"):
+        tab.locator(f'{WIDGET} [data-request="1"] [data-act="{name}"], {WIDGET} [data-act="{name}"]').first.focus()
+        tab.keyboard.press("Enter")
+        settled(tab)
+    assert tab.evaluate("document.activeElement.dataset.press") == "step"
 
 
 def test_an_action_from_an_earlier_moment_replaces_what_came_after(visit: Visitor) -> None:
