@@ -6,7 +6,8 @@ KV.widgets["flash-attention-bytes"] = async (root, props, kv) => {
   const stage = el("div", { class: "fa-stage" }), panel = el("div", { class: "fa-panel" }), readout = el("dl", { class: "fa-readout" }), answer = el("p", { class: "fa-answer", "data-out": "answer" }), live = el("p", { class: "kv-sr", role: "status" });
   const moved = el("p", { class: "kv-note fa-moved", "data-out": "moved" }), figure = el("div", { class: "fa-figure" });
   root.append(el("div", { class: "kv-card fa-top" }, stage, panel, el("div", { class: "fa-numbers is-wide" }, el("p", { class: "kv-note" }, kv.t("readout"), " ", view.badge("computed")), readout)));
-  stage.append(answer, live, figure, moved);
+  const legend = ["reads", "writes"].map((name) => el("span", {}, el("i", { class: `fa-swatch is-${name}` }), kv.t(`legend-${name}`)));
+  stage.append(answer, live, figure, el("p", { class: "kv-note fa-legend", "aria-hidden": "true" }, legend), moved);
   // The lab further down has settings of the same names in the address.
   const menu = (name, list) => ({ name, key: `b_${name}`, kind: "select", label: kv.t(name), value: start[name], choices: list });
   const controls = kv.controls(panel, [

@@ -20,7 +20,7 @@ KV.flashDraw = (host, kv) => {
     const group = s.scores.map((_, j) => s.groups.findIndex((at) => at.includes(j))), x = (j) => LEFT + j * w + group[j] * gap, thick = Math.max(1.5, w * 0.72), big = w >= 25;
     const seen = s.scores.filter(Number.isFinite), low = Math.min(0, ...seen), high = Math.max(0, ...seen), span = high - low || 1;
     const y = (score) => TOP + SCORES - ((score - low) / span) * SCORES, zero = y(0), mid = (j) => x(j) + thick / 2;
-    const parts = [];
+    const parts = [], labels = [];
     s.groups.forEach((at, b) => {
       const from = x(at[0]) - 2.5, to = x(at[at.length - 1]) + thick + 2.5, now = s.phase[at[0]] === "now";
       parts.push(svg("rect", { class: `fa-block is-${s.phase[at[0]]}`, x: from.toFixed(2), y: 18, width: (to - from).toFixed(2), height: TOP + SCORES + 17 - 18, rx: 4 }));
@@ -28,13 +28,14 @@ KV.flashDraw = (host, kv) => {
     });
     parts.push(line("fa-axis", zero));
     s.scores.forEach((score, j) => {
-      if (!Number.isFinite(score)) { parts.push(text("fa-number", mid(j), zero - 6, w >= 17 ? "−∞" : "×")); return; }
+      if (!Number.isFinite(score)) { labels.push(text("fa-number", mid(j), zero - 6, w >= 17 ? "−∞" : "×")); return; }
       const top = Math.min(y(score), zero), h = Math.abs(y(score) - zero);
       parts.push(rect(`fa-bar is-${s.phase[j]}`, x(j), top, thick, Math.max(h, 1)));
-      if (big) parts.push(text("fa-number", mid(j), score >= 0 ? top - 4 : top + h + 12, s.words.number(score)));
+      if (big) labels.push(text("fa-number", mid(j), score >= 0 ? top - 4 : top + h + 12, s.words.number(score)));
     });
     if (s.old !== null && Number.isFinite(s.old) && s.old !== s.m) parts.push(line("fa-max is-old", y(s.old)));
     if (Number.isFinite(s.m)) parts.push(line("fa-max", y(s.m)), text("fa-mark", width - RIGHT + 5, y(s.m) + 4, "m", "start"));
+    parts.push(...labels);
     const base = FOOT + WEIGHTS;
     parts.push(text("fa-title", LEFT - 22, FOOT - 24, s.words.lower, "start"), line("fa-axis", base), line("fa-one", FOOT), text("fa-mark", width - RIGHT + 5, FOOT + 4, "1", "start"));
     s.scores.forEach((_, j) => {
