@@ -117,6 +117,8 @@ def _trace(lab: type[Lab], record: Record, name: str, lang: Lang) -> dict[str, A
             "array": [_gap(row[high], row[name]) for row in rows],
             "arrayminus": [_gap(row[name], row[low]) for row in rows],
         }
+        if chart.kind == "bar":
+            trace["error_y"]["color"] = "var(--ink)"  # Plotly's own grey is lost on a dark page
     return trace
 
 

@@ -74,11 +74,11 @@ class Heads(Lab):
     )
     column_titles: ClassVar[dict[str, Text]] = {
         "kv_heads": Text("KV heads", "KV head"),
-        "stored_bytes": Text("Stored, and read in a step", "存储，每步读一遍"),
+        "stored_bytes": Text("Stored and read", "存下并读取"),
         "step_ms": Text("One step", "一步"),
         "step_p20_ms": Text("p20", "p20"),
         "step_p80_ms": Text("p80", "p80"),
-        "bound_ms": Text("Bound by this machine's roofline", "本机 roofline 的下限"),
+        "bound_ms": Text("Roofline bound", "roofline 下限"),
         "over_bound": Text("Step / bound", "一步 / 下限"),
         "time_ratio": Text("Against MQA", "相对 MQA"),
         "time_ratio_p20": Text("p20", "p20"),
@@ -192,7 +192,7 @@ class Heads(Lab):
         step = Step(self.batch, self.kv_len, self.num_heads, self.head_dim, DTYPES[self.dtype], torch.device("cpu"))
         read = sum(step.kv_bytes(heads) for heads in self._kv_heads()) + step.latent_bytes()
         arithmetic = self.batch * self.kv_len * self.num_heads * (len(self._kv_heads()) * self.head_dim + 1_088)
-        return 6 + 2 * read / self.batch / 1e9 + (self.rounds + 2) * (read / 4e9 + arithmetic * 4 / 40e9)
+        return 3 + 2 * read / self.batch / 1e9 + (self.rounds + 2) * (read / 6e9 + arithmetic * 4 / 60e9)
 
 
 def _pool(bench: Bench, step: Step) -> Pool:

@@ -172,3 +172,25 @@ def test_absorption_with_own_numbers(visit: Visitor) -> None:
     tab = visit(tab.url.split("/")[-1]).page
     assert tab.locator('[data-cell="q0"]').input_value() == "-3"
     assert tab.locator('#heads-absorb [data-control="rotate"]').is_checked()
+
+
+def test_the_lab_measures_what_its_controls_say_and_leaves_the_drawing_alone(visit: Visitor) -> None:
+    """8 Query heads: 1, 2, 4 and 8 KV heads and MLA; 256 tokens, 2 x 128 numbers of 2 bytes a head."""
+    tab = visit("heads").page
+    before = out(tab, "total")
+    panel = tab.locator("#lab-heads")
+    panel.get_by_label("Query heads").select_option("8")
+    panel.get_by_label("Context").select_option("256")
+    panel.get_by_role("button", name="Measure", exact=True).click()
+    tab.wait_for_function("/Against MQA, MHA reads 8.0 times/.test(document.querySelector('#lab-heads').textContent)")
+    names = panel.locator("tbody tr th").all_inner_texts()
+    stored = panel.locator("tbody tr td:nth-child(2)").all_inner_texts()
+    assert names == ["1 (MQA)", "2 (GQA)", "4 (GQA)", "8 (MHA)", "MLA"]
+    assert stored == ["131,072", "262,144", "524,288", "1,048,576", "294,912"]
+    bars = "document.querySelectorAll('#lab-heads .bars .point').length"
+    tab.wait_for_function(f"{bars} === 10")
+    assert query(tab) == {"heads.num_heads": "8", "heads.kv_len": "256"}
+    assert out(tab, "total") == before
+    tab = visit(tab.url.split("/")[-1]).page
+    assert tab.locator("#lab-heads").get_by_label("Query heads").input_value() == "8"
+    assert tab.locator("#lab-mla-absorption").get_by_label("Heads").input_value() == "16"

@@ -7,12 +7,15 @@ from fractions import Fraction
 import pytest
 
 from explorer.estimators.memory import cache_bytes
+from explorer.labs.base import LABS
+from explorer.measuring.record import Record
 from explorer.specs.catalog import models
 from explorer.specs.layers import FullAttention
 from explorer.specs.limits import LIMITS
 from explorer.text import LANGUAGES
 from pages import PAGES, heads, heads_tables
 from pages._content import sections, strings
+from pages._lab_result import figure
 from pages._page import Ctx
 
 
@@ -126,3 +129,28 @@ def test_the_caveats_are_all_there(lang):
         "zh": ["开关", "速度", "质量", "bf16", "softmax", "张量并行", "激活"],
     }
     assert all(word in limits for word in words[lang])
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_labs_figure_has_a_bar_for_each_way_with_its_bound_and_its_spread(lang):
+    """MLA stands beside the numbers of KV heads: the axis holds names."""
+    lab = LABS["heads"]
+    rows = [
+        dict.fromkeys((column.name for column in lab.columns), 1.0)
+        | {"kv_heads": name, "step_ms": ms, "step_p20_ms": ms - 0.5, "step_p80_ms": ms + 0.25, "bound_ms": ms / 4}
+        for name, ms in (("1 (MQA)", 2.0), ("8 (MHA)", 6.0), ("MLA", 3.0))
+    ]
+    drawn = figure(lab, Record("heads", {}, lab.columns, rows), lang)
+    step, bound = drawn["data"]
+    assert step["type"] == bound["type"] == "bar" and step["x"] == bound["x"] == ["1 (MQA)", "8 (MHA)", "MLA"]
+    assert step["y"] == [2.0, 6.0, 3.0] and bound["y"] == [0.5, 1.5, 0.75] and "error_y" not in bound
+    assert step["error_y"]["array"] == [0.25] * 3 and step["error_y"]["arrayminus"] == [0.5] * 3
+    assert step["error_y"]["color"] == "var(--ink)", "to be seen on a light and on a dark page"
+    assert drawn["layout"]["yaxis"]["rangemode"] == "tozero" and drawn["layout"]["showlegend"]
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_labs_settings_are_those_that_the_text_names(lang):
+    lab, text = LABS["heads"](), sections("heads", lang)["measure"]
+    assert lab.num_heads == 32 and lab.kv_len == 4_096
+    assert str(lab.num_heads) in text and f"{lab.kv_len:,}" in text

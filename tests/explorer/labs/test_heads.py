@@ -15,6 +15,7 @@ from explorer.labs.base import LABS
 from explorer.labs.bench import Bench
 from explorer.labs.runner import Finished, run_lab
 from explorer.measuring import last_cache, memory
+from explorer.measuring.timers import Timing
 
 CPU = torch.device("cpu")
 SMALL = {"num_heads": 8, "kv_len": 256, "head_dim": 64, "rounds": 3}
@@ -183,7 +184,7 @@ def test_the_last_caches_of_all_usable_processors(monkeypatch, tmp_path):
     assert last_cache.last_cache_bytes(CPU) is None
     caches(tmp_path, 0, ("1", "48K", "0"), ("3", "32M", "0-1"))
     caches(tmp_path, 1, ("1", "48K", "1"), ("3", "32M", "0-1"))
-    caches(tmp_path, 5, ("2", "2048K", "5"), ("3", "32M", "4-5"), ("3", "odd", "5"))
+    caches(tmp_path, 5, ("2", "2048K", "5"), ("3", "32M", "4-5"), ("3", "odd", "5"), ("3", "12X", "5"))
     assert last_cache.last_cache_bytes(CPU) == 64 << 20
 
 
@@ -193,6 +194,18 @@ def test_a_cache_that_is_not_told_is_said_to_be_assumed(monkeypatch):
     bench = Bench(CPU)
     heads._pool(bench, Step(1, 256, 8, 64, torch.bfloat16, CPU))
     assert bench.notes["last_level_cache"] == "2 MiB (assumed)" and "pool of 3 MiB" in bench.notes["read_from"]
+
+
+def test_blocks_lie_anywhere():
+    table = _heads_cases._table(Step(2, 640, 8, 64, torch.float32, CPU))
+    assert table.shape == (2, 10) and sorted(table.flatten().tolist()) == list(range(20)) != table.flatten().tolist()
+
+
+def test_the_flat_roof_is_the_better_of_two_products(monkeypatch):
+    """Half a second for the small one, two for the large one, eight times as many operations."""
+    seconds = iter((0.5, 2.0))
+    monkeypatch.setattr(Bench, "time", lambda *_, **__: Timing.of([next(seconds)], "perf_counter"))
+    assert heads._peak_flops(Bench(CPU), torch.float32) == 2 * 1_024**3 / 2.0 == 2 * (2 * 512**3 / 0.5)
 
 
 def test_mla_is_one_piece_for_all_heads():
