@@ -64,19 +64,19 @@ class KernelSpeed(Lab):
     )
     columns: ClassVar[tuple[Column, ...]] = (
         Column("run", "", Origin.COMPUTED),
-        Column("batch", "sequences", Origin.COMPUTED),
-        Column("kv_len", "tokens", Origin.COMPUTED),
-        Column("moved_bytes", "bytes", Origin.COMPUTED),
         Column("call_ms", "ms", Origin.MEASURED),
         Column("call_p20_ms", "ms", Origin.MEASURED),
         Column("call_p80_ms", "ms", Origin.MEASURED),
         Column("gb_per_s", "GB/s", Origin.MEASURED),
         Column("share_of_copy", "x", Origin.MEASURED),
-        Column("tflops_per_s", "TFLOP/s", Origin.MEASURED),
         Column("time_ratio", "x", Origin.MEASURED),
         Column("time_ratio_p20", "x", Origin.MEASURED),
         Column("time_ratio_p80", "x", Origin.MEASURED),
+        Column("tflops_per_s", "TFLOP/s", Origin.MEASURED),
         Column("max_abs_difference", "", Origin.MEASURED),
+        Column("batch", "sequences", Origin.COMPUTED),
+        Column("kv_len", "tokens", Origin.COMPUTED),
+        Column("moved_bytes", "bytes", Origin.COMPUTED),
     )
     column_titles: ClassVar[dict[str, Text]] = {
         "run": Text("Who, at which size", "实现与规模"),
@@ -87,9 +87,9 @@ class KernelSpeed(Lab):
         "call_p20_ms": Text("p20", "p20"),
         "call_p80_ms": Text("p80", "p80"),
         "gb_per_s": Text("Traffic", "带宽"),
-        "share_of_copy": Text("Share of a copy's speed", "占拷贝速度的比例"),
+        "share_of_copy": Text("Share of a copy", "占拷贝的比例"),
         "tflops_per_s": Text("Arithmetic", "算力"),
-        "time_ratio": Text("Its time / this kernel's", "耗时 / 本 kernel 耗时"),
+        "time_ratio": Text("Its time / ours", "耗时 / 本 kernel"),
         "time_ratio_p20": Text("p20", "p20"),
         "time_ratio_p80": Text("p80", "p80"),
         "max_abs_difference": Text("Largest difference", "最大差异"),
@@ -124,7 +124,7 @@ class KernelSpeed(Lab):
     def run(self, bench: Bench) -> Iterator[Row | Progress]:
         """One row for each contender at each size that fits here; sizes that do not are named."""
         _refuse_the_interpreter()
-        bench.note(dtype=self.dtype, implementation=self._implementation(bench))
+        bench.note(dtype=self.dtype)
         copy_gb_per_s, left_out, measured = bench.copy_gb_per_s(), [], 0
         bench.note(copy_gb_per_s=copy_gb_per_s)
         shapes = self.shapes()
@@ -167,7 +167,8 @@ class KernelSpeed(Lab):
 
     def _rows(self, bench: Bench, shape: Shape, copy_gb_per_s: float) -> Iterator[Row]:
         case = KINDS[self.kernel].make(shape, bench.device)
-        bench.note(absent="; ".join(f"{name}: {reason}" for name, reason in case.absent.items()))
+        absent = "; ".join(f"{name}: {reason}" for name, reason in case.absent.items())
+        bench.note(absent=absent, implementation=f"{self._implementation(bench)}; absent rivals: {absent or 'none'}")
         differences = case.differences()
         contest = bench.rivals({name: case.piece(name, bench.device) for name in case.calls}, repeats=self.rounds)
         for name in case.calls:

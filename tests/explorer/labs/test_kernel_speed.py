@@ -55,6 +55,7 @@ def test_every_kernel_runs_and_equals_its_rival(quick, kernel):
     facts = record.provenance
     assert facts["device_kind"] == "cpu" and "torch path for CPUs" in facts["implementation"]
     assert "FlashInfer: " in facts["absent"] and "flash-attn: " in facts["absent"]
+    assert facts["implementation"].endswith(f"absent rivals: {facts['absent']}"), "the panel's line shows it"
     answers = LABS["kernel-speed"](kernel=kernel).answer(record.summary)
     assert f"{record.summary['gb_per_s']:,.1f} GB/s" in answers.en and f"1 × {lengths[-1]}" in answers.zh
 
