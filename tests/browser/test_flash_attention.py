@@ -166,13 +166,17 @@ def test_sliders_draw_at_once_and_ask_nobody(visit: Visitor) -> None:
     opened = visit(PAGE)
     tab = opened.page
     tab.wait_for_timeout(1_000)
-    before, times = len(opened.urls), []
-    for widget, name in ((WIDGET, "block"), (BYTES, "tokens"), (BYTES, "heads"), (BYTES, "batch")):
-        for key in ("End", "Home", "ArrowRight", "ArrowRight"):
-            change(tab, lambda w=widget, n=name, k=key: tab.locator(f'{w} [data-control="{n}"]').first.press(k), widget)
-            times.append(float(tab.locator(widget).get_attribute("data-draw-ms") or "nan"))
+    before = len(opened.urls)
+    for widget, names in ((WIDGET, ("block",)), (BYTES, ("tokens", "heads", "batch"))):
+        times = []
+        for name in names:
+            for key in ("End", "Home", *["ArrowRight"] * 4):
+                change(
+                    tab, lambda w=widget, n=name, k=key: tab.locator(f'{w} [data-control="{n}"]').first.press(k), widget
+                )
+                times.append(float(tab.locator(widget).get_attribute("data-draw-ms") or "nan"))
+        assert sorted(times)[len(times) // 2] < 16.7, (widget, times)
     assert len(opened.urls) == before, opened.urls[before:]
-    assert sorted(times)[len(times) // 2] < 16.7, times
 
 
 def test_wrong_addresses_do_no_harm(visit: Visitor) -> None:
