@@ -28,7 +28,7 @@ class Request:
 
 
 class Room(Protocol):
-    """Memory that takes requests in; `blocks` and `row` are its two kinds."""
+    """Memory that takes requests in: blocks, or pieces."""
 
     def num_tokens(self) -> dict[int, int]:
         """Tokens of each running request."""
@@ -117,7 +117,7 @@ class Server:
         ended: requests that reached their end by themselves.
     """
 
-    room: Blocks | Pieces
+    room: Room
     requests: dict[int, Request]
     waiting: dict[int, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)

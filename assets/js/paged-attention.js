@@ -75,10 +75,12 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
     if (busy) return;
     busy = true;
     while (states.length <= actions.length && root.isConnected) {
-      const from = states.length, to = Math.min(actions.length, from + props.maxStates - 1), mine = epoch, follow = !player || player.index === from - 1;
+      const from = states.length, to = Math.min(actions.length, from + props.maxStates - 1), mine = epoch;
       const answer = (await kv.server.play({ actions: actions.slice(0, to), from, to }).catch(() => undefined)) ?? { status: "error", message: kv.t("no-answer") };
       if (mine !== epoch) continue;
       if (answer.status !== "ready") { failed(answer.message); if (!states.length && !actions.length) break; continue; }
+      // A reader who looks at an earlier moment stays there.
+      const follow = !player || player.index === from - 1;
       states.push(...answer.states);
       show(follow);
     }

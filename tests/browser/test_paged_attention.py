@@ -23,7 +23,8 @@ READ = """() => {
   const w = document.querySelector('#paged-attention .kv-widget'), all = (node, css) => [...node.querySelectorAll(css)];
   const out = (name) => w.querySelector(`[data-out="${name}"]`).textContent;
   const table = (card) => all(card, '.pa-target').map((node) => Number(node.textContent.replace('→', '')));
-  const slots = (strip) => all(strip, '.pa-part').reduce((n, part) => n + Number(part.dataset.slots || 0), 0);
+  const kind = (strip, name) => all(strip, '.is-' + name).reduce((n, part) => n + Number(part.dataset.slots), 0);
+  const slots = (strip) => ['used', 'later', 'never', 'hole', 'free'].map((name) => kind(strip, name));
   const of = (names, read) => Object.fromEntries(names.map((name) => [name, read(name)]));
   return {
     counts: of(['free', 'used', 'total', 'shared', 'unfilled'], (name) => Number(out(name))),
@@ -80,7 +81,8 @@ def expected(actions: list[list[Any]], limit: str) -> dict[str, Any]:
             "free": str(free),
             "sum": f"{used} + {bound} + {hole} + {free} = {NUM_BLOCKS * BLOCK_SIZE}",
         },
-        "slots": [NUM_BLOCKS * BLOCK_SIZE] * 2,
+        "reserved": [used, later, never, hole, free],
+        "paged": [BLOCK_SIZE * paged["used"] - paged["unfilled"], paged["unfilled"], 0, BLOCK_SIZE * paged["free"]],
     }
 
 
@@ -88,6 +90,8 @@ def check(tab: Tab, actions: list[list[Any]], limit: str = "64") -> dict[str, An
     seen: dict[str, Any] = tab.evaluate(READ)
     counts = seen["counts"]
     assert counts["free"] + counts["used"] == counts["total"] == NUM_BLOCKS, counts
+    (filled, later, never, *free), seen["reserved"] = seen["slots"]
+    seen["paged"] = [filled, later + never, *free]
     wanted = expected(actions, limit)
     assert {name: seen[name] for name in wanted} == wanted, actions
     return seen
@@ -183,7 +187,7 @@ def test_one_scheme_serves_whom_the_other_lets_wait(visit: Visitor) -> None:
     press(tab, "new")
     assert tab.locator(f"{WIDGET} .pa-waits").all_inner_texts() == ["", "Waits for a hole: D"]
     assert tab.locator(f'{WIDGET} [data-request="3"] .pa-chip').inner_text() == "in one piece: waits"
-    assert len(tab.evaluate(READ)["tables"]["3"]) == 2
+    assert len(check(tab, [*SCRIPT, *[["new", 20, 64, 36]] * 2])["tables"]["3"]) == 2
     assert tab.locator(f'{WIDGET} [data-out="reserved-waiting"]').inner_text() == "1"
     tab.select_option(f'{WIDGET} [data-control="limit"]', "32")
     assert tab.locator(f'{WIDGET} [data-out="reserved-hole"]').inner_text() == "16"

@@ -115,6 +115,14 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(actions, why):
     assert refused["reserved"]["rows"] == before["reserved"]["rows"]
 
 
+def test_nobody_decodes_beyond_the_own_end():
+    """Ten tokens are left of the forty asked for; then both servers take everything back."""
+    seen = after(["new", 20, 64, 30], ["grow", 0, 40])
+    for server in (seen["paged"], seen["reserved"]):
+        assert (server["generated"], server["ended"], server["tokens"]) == (10, 1, {})
+    assert seen["paged"]["free"] == NUM_BLOCKS and seen["reserved"]["holes"] == [[0, 192]]
+
+
 def some_actions(draw, count):
     """Actions as a reader without a plan would press them."""
     actions, born = [], 0
