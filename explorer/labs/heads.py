@@ -36,21 +36,19 @@ class Heads(Lab):
         "Query head 不变，减少 KV head 或改存潜变量，decode 的一步少读多少字节、快多少？离这台机器的极限还有多远？",
     )
     expect: ClassVar[Text] = Text(
-        "Bytes halve with each halving of the KV heads; the arithmetic stays the same, because every Query head still "
-        "weighs every token. So time follows the bytes only as long as memory sets the pace. On a CPU that ends soon: "
-        "with few KV heads the products and the softmax take longer than the reading, and time stops falling. One KV "
-        "head can even be slower than two, where the library handles a single product worse than several. A GPU has "
-        "far more arithmetic for each byte, so there it can go on for longer. MLA reads few bytes and does several "
-        "times the arithmetic, since each head works on all 576 numbers of a token. The bound is the longer of two "
-        "times: all bytes at this machine's copy speed, all operations at the speed of its best matrix product. A copy "
-        "writes as well, so pure reading can turn out a little faster than the bound. Projections are in none of the "
-        "rows.",
-        "KV head 每减半，字节就减半；运算量却不变，因为每个 Query head 仍要给每个 token 算权重。"
-        "所以只有在内存决定快慢时，时间才随字节下降。CPU 上这很快就到头：KV head 少了以后，乘法和 softmax "
-        "比读取更费时，时间便不再下降。只有一个 KV head 时甚至可能比两个还慢：有的数学库算单独一个乘积，"
-        "反而不如成批地算。GPU 每读一字节能做的运算多得多，所以在那里可以持续得更久。MLA 读的字节少，运算却多出数倍，"
-        "因为每个 head 都要处理一个 token 的全部 576 个数。下限取两个时间中较长的一个：全部字节按本机拷贝速度，"
-        "全部运算按本机最快的矩阵乘法。拷贝还要写，所以单纯的读取有可能略快于下限。各行都不含投影。",
+        "Bytes halve with each halving of the KV heads; the arithmetic stays the same, because every Query head "
+        "still weighs every token. So time follows the bytes only as long as memory sets the pace. On a CPU that "
+        "ends soon: with few KV heads the products and the softmax take longer than the reading, and time falls less "
+        "and less. A GPU has far more arithmetic for each byte, so there it can go on for longer. MLA reads few "
+        "bytes and does several times the arithmetic, since each head works on all 576 numbers of a token. The bound "
+        "is the longer of two times: all bytes at this machine's copy speed, all operations at the speed of its best "
+        "matrix product. A copy writes as well, so pure reading can turn out a little faster than the bound. "
+        "Projections are in none of the rows.",
+        "KV head 每减半，字节就减半；运算量却不变，因为每个 Query head 仍要给每个 token 算权重。所以只有在内存决定快"
+        "慢时，时间才随字节下降。CPU 上这很快就到头：KV head 少了以后，乘法和 softmax 比读取更费时，时间便降得越来越"
+        "少。GPU 每读一字节能做的运算多得多，所以在那里可以持续得更久。MLA 读的字节少，运算却多出数倍，因为每个 head "
+        "都要处理一个 token 的全部 576 个数。下限取两个时间中较长的一个：全部字节按本机拷贝速度，全部运算按本机最快的"
+        "矩阵乘法。拷贝还要写，所以单纯的读取有可能略快于下限。各行都不含投影。",
     )
     source: ClassVar[str] = (
         "MQA 2019, arXiv:1911.02150; GQA 2023, arXiv:2305.13245; DeepSeek-V2 2024, arXiv:2405.04434; roofline 2009"
