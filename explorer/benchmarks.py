@@ -14,7 +14,7 @@ class Benchmark:
         baseline: what it is measured against.
         settings: the lab's parameters that differ from their defaults.
         quick: further ones for `--quick`, or None to leave the line out then.
-        at_least: the bar on a CPU, if the larger the better.
+        at_least: the bar on a CPU (on a GPU for a line that needs one), if the larger the better.
         at_most: the bar, if the smaller the better.
         needs_gpu: only means something on a GPU.
     """
@@ -62,6 +62,23 @@ SUITE: tuple[Benchmark, ...] = (
         at_least=2.5,
     ),
     Benchmark("batch-decode", "ratio_16_to_1", "one request at a time, tokens/s", quick=None, at_least=6),
+    Benchmark(
+        "paged-attention",
+        "time_ratio",
+        "the same on contiguous rows",
+        {"kv_len": 2048, "batch": 8, "block_size": 16},
+        quick={"rounds": 9},
+        at_most=1.10,
+    ),
+    Benchmark("mla-absorption", "speedup", "keys and values expanded in each step", {"kv_len": 2048}, at_least=1),
+    Benchmark("mla-absorption", "max_abs_difference", "keys and values expanded", {"kv_len": 512}, at_most=1e-3),
+    Benchmark(
+        "flash-attention", "naive_peak_memory_slope", "1 is linear", quick=None, at_least=1.8
+    ),
+    Benchmark(
+        "flash-attention", "flash_peak_memory_slope", "1 is linear", quick=None, at_most=1.1
+    ),
+    Benchmark("heads", "time_ratio_mha_to_mqa", "one KV head for all 32 Query heads; 32 times the bytes"),
     Benchmark(
         "kernel-speed",
         "share_of_copy",

@@ -23,8 +23,8 @@ AXES = (
     Axis("structure", ("heads", "cache-size")),
     Axis("numeric"),
     Axis("retention"),
-    Axis("compute", ("attention", "roofline")),
-    Axis("memory", ("worked-example",)),
+    Axis("compute", ("attention", "flash-attention", "roofline")),
+    Axis("memory", ("paged-attention", "worked-example")),
     Axis("serving", ("worked-example",)),
 )
 FACTS = ("changes", "methods", "limit")
