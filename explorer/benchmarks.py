@@ -72,12 +72,8 @@ SUITE: tuple[Benchmark, ...] = (
     ),
     Benchmark("mla-absorption", "speedup", "keys and values expanded in each step", {"kv_len": 2048}, at_least=1),
     Benchmark("mla-absorption", "max_abs_difference", "keys and values expanded", {"kv_len": 512}, at_most=1e-3),
-    Benchmark(
-        "flash-attention", "naive_peak_memory_slope", "1 is linear", quick=None, at_least=1.8
-    ),
-    Benchmark(
-        "flash-attention", "flash_peak_memory_slope", "1 is linear", quick=None, at_most=1.1
-    ),
+    Benchmark("flash-attention", "naive_peak_memory_slope", "1 is linear", quick=None, at_least=1.8),
+    Benchmark("flash-attention", "flash_peak_memory_slope", "1 is linear", quick=None, at_most=1.1),
     Benchmark("heads", "time_ratio_mha_to_mqa", "one KV head for all 32 Query heads; 32 times the bytes"),
     Benchmark(
         "kernel-speed",

@@ -178,6 +178,7 @@ class Fragmentation(Lab):
             found[f"{scheme}_filled"] = _mean(full, f"{scheme}_filled")
             found[f"{scheme}_running"] = _mean(full, f"{scheme}_running")
             found[f"{scheme}_steps"] = mine[-1]["step"]
+            found[f"{scheme}_waited"] = any(row[f"{scheme}_waiting"] for row in mine)
             for name in ("reserved", "internal", "external") if scheme == "contiguous" else ("paged_unfilled",):
                 found[name] = _mean(full, name)
         return found
@@ -187,6 +188,13 @@ class Fragmentation(Lab):
         one, other = f"{summary['contiguous_filled']:.0f} %", f"{summary['paged_filled']:.0f} %"
         slow, fast = f"{summary['contiguous_steps']:,}", f"{summary['paged_steps']:,}"
         few, many = f"{summary['contiguous_running']:.1f}", f"{summary['paged_running']:.1f}"
+        if not (summary["contiguous_waited"] or summary["paged_waited"]):
+            return Text(
+                f"Everything fits at once here: {one} of the memory held tokens with reservation, {other} with blocks. "
+                "Choose more requests or less memory to see them wait.",
+                f"这里所有请求都放得下：整段预留时 {one} 的显存装着 token，分 block 时为 {other}。"
+                "增加请求或减少显存，才会看到排队。",
+            )
         return Text(
             f"While requests were waiting, {one} of the memory held tokens with reservation and {other} with blocks; "
             f"{few} and {many} requests ran at once, and the queue was done after {slow} and {fast} steps.",

@@ -57,9 +57,9 @@ class PagedAttention(Lab):
     )
     expect: ClassVar[Text] = Text(
         "Close to 1 at long contexts: both ways read the same bytes; a block table adds a lookup, and a plan for "
-        "each step, which short contexts feel more. Two arrangements are measured. In *paged*, the pool hands out "
+        "each step, which short contexts feel more. Two arrangements are measured. Paged: the pool hands out "
         "neighbouring blocks while it has them, in runs of up to 2,048 tokens; the runs of all requests lie in "
-        "random order. In *scattered*, every block lies anywhere. A CPU pays a fixed time for each piece that it "
+        "random order. Scattered: every block lies anywhere. A CPU pays a fixed time for each piece that it "
         "multiplies, so many small scattered blocks cost about half as much again; the engine's own pool (runs of up "
         "to 512 tokens) lies between. Both rivals get their best case: rows exactly as long as the context, runs "
         "that divide it. The shape is SmolLM2-135M's, 30 layers, filled with random numbers. Where memory happens to "

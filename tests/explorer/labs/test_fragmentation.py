@@ -112,5 +112,8 @@ def test_means_are_of_contended_rows():
         row | {"step": 3, "contiguous_filled": 5.0, "contiguous_waiting": 0, "paged_filled": None},
     ]
     summary = lab.summarise(rows)
+    assert summary["contiguous_waited"] and not summary["paged_waited"]
+    assert "While requests were waiting" in lab.answer(summary).en
+    assert "Everything fits at once here" in lab.answer(summary | {"contiguous_waited": False}).en
     assert summary["contiguous_filled"] == 30.0 and summary["contiguous_steps"] == 3
     assert summary["paged_filled"] == 90.0 and summary["paged_steps"] == 1
