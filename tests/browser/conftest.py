@@ -72,12 +72,17 @@ def visit(browser: Browser, app_url: str) -> Iterator[Visitor]:
 
 
 @pytest.fixture(scope="session")
-def axe() -> Callable[[Page], None]:
-    """`axe(page)` fails, with the rule and the elements, if axe-core finds anything."""
+def axe() -> Callable[..., None]:
+    """`axe(page)` fails, with the rule and the elements, if axe-core finds anything.
 
-    def check(page: Page) -> None:
+    `contrast=False` leaves out the check of colours, most of the time that it takes, where they were checked already.
+    """
+
+    def check(page: Page, contrast: bool = True) -> None:
         # Without the elements that pass: to describe them all takes longer than to check them.
         options = {"runOnly": AXE_RULES, "resultTypes": ["violations"]}
+        if not contrast:
+            options["rules"] = {"color-contrast": {"enabled": False}}
         found = Axe().run(page, options=options).response["violations"]
         lines = [
             f"{rule['id']}: {rule['help']}: {[node['html'][:160] for node in rule['nodes'][:4]]}" for rule in found

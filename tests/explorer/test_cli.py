@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import signal
@@ -222,9 +223,12 @@ def test_listing_is_quick_and_takes_no_torch():
 
 
 def start(*words):
+    # A job in the background is born deaf to Ctrl-C, and so would be all that it starts.
+    listens = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(
-        [sys.executable, "-c", WITH_TOY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", WITH_TOY, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=listens,
+    )  # fmt: skip
 
 
 def test_ctrl_c_keeps_the_rows(tmp_path):
