@@ -76,6 +76,7 @@ class PagedStore(KVStore):
         self.pool = BlockPool(num_blocks, block_size, run=self.pieces)
         self.num_tokens = self.pool.num_tokens
         self.num_blocks, self.block_size = num_blocks, block_size
+        self.scoring = Scoring(config.scale)
         self.layout = Layout(block_size, config.num_heads, config.num_kv_heads, self.pieces)
         shape = (num_blocks // self.pieces, config.num_kv_heads, self.pieces * block_size, config.head_dim)
         self.keys = [torch.zeros(shape, dtype=dtype, device=device) for _ in range(config.num_layers)]
@@ -105,8 +106,11 @@ class PagedStore(KVStore):
         starts = [0]
         for n in q_lens:
             starts.append(starts[-1] + n)
-        parts = zip(seq_ids, q_lens, kv_lens, strict=True)
-        slots = torch.cat([self._slots(seq, kv_len - q_len, kv_len) for seq, q_len, kv_len in parts])
+        if max(q_lens) == 1:
+            slots = torch.tensor([self._slot(seq, n - 1) for seq, n in zip(seq_ids, kv_lens, strict=True)])
+        else:
+            parts = zip(seq_ids, q_lens, kv_lens, strict=True)
+            slots = torch.cat([self._slots(seq, kv_len - q_len, kv_len) for seq, q_len, kv_len in parts])
         plan = _Plan(slots.to(self.device), starts, [list(self.pool.tables[seq]) for seq in seq_ids])
         if self.by_triton:
             longest = max(map(len, plan.tables))
@@ -117,6 +121,10 @@ class PagedStore(KVStore):
         else:
             plan.rows = rows_of(slots, self.config.num_kv_heads, self.layout.read_size)
         return plan
+
+    def _slot(self, seq_id: int, position: int) -> int:
+        block, offset = divmod(position, self.block_size)
+        return self.pool.tables[seq_id][block] * self.block_size + offset
 
     def _slots(self, seq_id: int, start: int, stop: int) -> Tensor:
         first = start // self.block_size
@@ -145,7 +153,7 @@ class PagedStore(KVStore):
             ).out  # fmt: skip
         if window not in plan.reads:
             plan.reads[window] = plan_step(plan.tables, step.kv_lens, plan.starts, self.layout, window)
-        return attend_step(q, keys, values, plan.reads[window], Scoring(self.config.scale))[0]
+        return attend_step(q, keys, values, plan.reads[window], self.scoring)[0]
 
     def fork(self, parent: int, child: int) -> None:
         """Start a second sequence that shares everything with the first, until one of them writes.
