@@ -4,7 +4,7 @@ KV.attentionMaps = (root, kv, badge, onPick) => {
   const { el } = KV, draw = KV.attention;
   const percent = (share) => `${(100 * share).toFixed(0)}\u00a0%`;
   const figure = (key, onclick, onpointermove) => {
-    const canvas = el("canvas", { class: "kv-attn-map", role: "img", onclick, onpointermove, onpointerleave: () => rest() });
+    const canvas = el("canvas", { class: "kv-attn-map", role: "img", "aria-label": kv.t(key), onclick, onpointermove, onpointerleave: () => rest() });
     const words = el("p", { class: "kv-note kv-num" });
     const title = el("p", { class: "kv-attn-map-title" }, kv.t(key), " ");
     title.append(badge.cloneNode(true));

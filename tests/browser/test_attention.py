@@ -273,6 +273,17 @@ def test_axe(opened, axe, path, theme):
     axe(page)
 
 
+def test_pictures_have_names_before_a_sentence_is_read(browser, app_url):
+    context = browser.new_context()
+    page = context.new_page()
+    page.route(re.compile("component_server"), lambda route: None)  # never answered
+    page.goto(app_url + "attention")
+    page.wait_for_selector("#attention canvas.kv-attn-map", state="attached")
+    names = page.eval_on_selector_all("canvas[role=img]", "n => n.map((x) => x.getAttribute('aria-label'))")
+    context.close()
+    assert len(names) >= 2 and all(names), names
+
+
 @pytest.mark.parametrize("path", ["attention", "zh-attention"])
 def test_a_phone(opened, axe, path):
     page = opened(path, width=390, height=844).page

@@ -8,7 +8,7 @@ from playwright.sync_api import Page as Tab
 
 from explorer.estimators import roofline
 from explorer.specs.catalog import device_named
-from tests.browser.watching import Visitor, query
+from tests.browser.watching import Visitor, draws_within_a_frame, query
 
 WIDGET = "#roofline .kv-widget"
 JS = """(cases) => cases.map((s) => {
@@ -149,7 +149,7 @@ def test_sliders_draw_at_once_and_ask_nobody(visit: Visitor) -> None:
             tab.wait_for_function(f"Number(document.querySelector('{WIDGET}').dataset.renders) > {renders}")
             times.append(float(tab.locator(WIDGET).get_attribute("data-draw-ms") or "nan"))
     assert len(opened.urls) == before, opened.urls[before:]
-    assert sorted(times)[len(times) // 2] < 16.7, times
+    draws_within_a_frame(times)
 
 
 def test_the_machines_own_ridge_is_measured_on_the_page(visit: Visitor) -> None:
