@@ -156,6 +156,7 @@ class PagedAttention(Lab):
             implementation=trials[0].implementation,
             longest_run=run_length(kv_len, self.block_size),
             placements=PLACEMENTS,
+            repeats=contest.timings["paged"].repeats,  # of all placements
             counted="one decode step of all layers: new tokens written, step planned, attention",
         )
         return _times(contest) | {

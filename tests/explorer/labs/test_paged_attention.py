@@ -27,6 +27,7 @@ def test_equal_answers_and_bytes_by_hand():
     assert record.summary["max_abs_difference"] <= 0.01, "bf16: outputs of a mean of 300 normal values"
     assert last["time_ratio_p20"] <= last["time_ratio_p80"]
     assert record.summary["time_ratio"] == last["time_ratio"] > 0
+    assert record.provenance["repeats"] == 8, "one round in each of eight placements"
     assert record.provenance["placements"] == 8 and "block_size 16" in record.provenance["implementation"]
 
 
