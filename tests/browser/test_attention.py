@@ -288,6 +288,16 @@ def test_pictures_have_names_before_a_head_is_read(browser, app_url):
     assert len(names) >= 2 and all(names), names
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_stands_can_be_read_while_the_model_reads_on(opened, axe, theme):
+    page = opened(theme=theme).page
+    # The answer never comes, so the page stays as it is while one waits.
+    page.route(re.compile("component_server"), lambda route: None)
+    say(page, "Something that is new")
+    page.wait_for_selector("#attention .kv-attn-stage[aria-busy=true]")
+    axe(page)
+
+
 @pytest.mark.parametrize("path", ["attention", "zh-attention"])
 def test_a_phone(opened, axe, path):
     page = opened(path, width=390, height=844).page

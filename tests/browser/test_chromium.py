@@ -46,3 +46,22 @@ def test_the_first_way_that_works_ends_it(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(chromium, "_from_playwright", lambda: pytest.fail("not needed"))
     monkeypatch.setattr(chromium, "find", lambda: here[-1] if here else None)
     assert chromium.install() == "/usr/bin/chromium"
+
+
+def test_without_the_shell_debian_gives_the_whole_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def apt(command: list[str], **_: object) -> None:
+        asked.append(command[-1])
+        if command[-1] == chromium.SHELL:
+            raise subprocess.CalledProcessError(100, command)
+
+    monkeypatch.setattr(subprocess, "run", apt)
+    chromium._from_debian()
+    assert asked == ["-q", "chromium-headless-shell", "chromium"]
+
+
+def test_the_shell_is_preferred_to_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHROMIUM", raising=False)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert chromium.find() == "/usr/bin/chromium-headless-shell"

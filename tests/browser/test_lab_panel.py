@@ -267,6 +267,18 @@ def test_axe_and_narrow_screens(open_lab, axe, path, width, theme):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_earlier_result_can_be_read_while_the_next_one_is_made(open_lab, axe, theme):
+    page = open_lab(settings(rows=2, pause_s=0.1), theme=theme).page
+    press(page, "measure")
+    idle(page)
+    # The next run is asked for and never answered.
+    page.route("**/queue/join*", lambda route: None)
+    press(page, "measure")
+    page.wait_for_selector(f"{TOY} .lab-result.is-old")
+    axe(page)
+
+
 def test_it_works_by_keyboard_and_speaks(open_lab):
     page = open_lab(settings(rows=1, pause_s=0.6)).page
     page.focus(f"{TOY} .lab-measure")
