@@ -23,7 +23,7 @@ PRESETS: dict[str, dict[str, int]] = {
     "cla": _SHAPE | {"kv_heads": 8, "span": 2},
 }
 START = "gqa"
-OUTPUTS = ("kind", "elements", "layer", "owners", "total", "mha", "ratio")
+OUTPUTS = ("kind", "elements", "layer", "owners", "total", "mha", "ratio", "intensity")
 
 
 def widget_props(lang: Lang) -> dict[str, Any]:

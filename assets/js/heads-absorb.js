@@ -32,6 +32,7 @@ KV.widgets["heads-absorb"] = (root, props, kv) => {
 
   const controls = kv.controls(root, [{ name: "rotate", kind: "check", label: kv.t("rotate"), value: false }], () => draw());
   const HEAD = ["token", "latent", "key", "score", "moved", "score2"];
+  const TURNED = ["key", "score", "moved"], heads = HEAD.map((name) => el("th", { scope: "col" }, kv.t(`head-${name}`)));
   const body = el("tbody"), rows = grid("c").map((cells, j) => {
     const outs = HEAD.slice(2).map((name) => el("td", { class: "kv-num", "data-out": `${name}${j}` }));
     body.append(el("tr", {}, el("th", { scope: "row" }, String(j + 1)), el("td", {}, cells), ...outs));
@@ -44,7 +45,7 @@ KV.widgets["heads-absorb"] = (root, props, kv) => {
   } }, kv.t("reset"));
   root.append(el("div", { class: "ab-inputs" }, matrix("q", el("i", {}, "q")), matrix("w", w()), reset),
     el("div", { class: "kv-table-wrap", tabindex: "0", role: "region", "aria-label": kv.t("table") }, el("table", { class: "kv-table ab-table" },
-      el("thead", {}, el("tr", {}, HEAD.map((name) => el("th", { scope: "col" }, kv.t(`head-${name}`))))), body)), verdict, work);
+      el("thead", {}, el("tr", {}, heads)), body)), verdict, work);
   root.classList.add("kv-card");
 
   const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
@@ -52,22 +53,24 @@ KV.widgets["heads-absorb"] = (root, props, kv) => {
   const turn = ([x, y], quarters) => [[x, y], [-y, x], [-x, -y], [y, -x]][((quarters % 4) + 4) % 4];
   const text = (vector) => `(${vector.map((n) => String(n).replace("-", "−")).join(", ")})`;
 
-  // Both ways for every cached token j; the Query stands at position 4, after tokens 1 to 3.
+  // Both ways for every cached token j; the Query stands at position 4, after tokens 1 to 3: four quarters leave it as it is, so
+  // the Keys that are shown are the turned ones, and a reader can check each score with the q of the inputs.
   const both = (rotate) => Array.from({ length: TOKENS }, (_, j) => {
-    const c = values.c.slice(3 * j, 3 * j + 3), key = [dot(values.w.slice(0, 3), c), dot(values.w.slice(3), c)];
+    const c = values.c.slice(3 * j, 3 * j + 3), key = turn([dot(values.w.slice(0, 3), c), dot(values.w.slice(3), c)], rotate ? j + 1 : 0);
     const distance = rotate ? TOKENS - j : 0, q = turn(values.q, distance);
     const moved = [0, 1, 2].map((i) => values.w[i] * q[0] + values.w[3 + i] * q[1]);
-    return { key, moved, expanded: dot(turn(values.q, rotate ? TOKENS + 1 : 0), turn(key, rotate ? j + 1 : 0)), absorbed: dot(moved, c) };
+    return { key, moved, expanded: dot(turn(values.q, rotate ? TOKENS + 1 : 0), key), absorbed: dot(moved, c) };
   });
   const draw = () => {
     const { rotate } = controls.values, found = both(rotate);
+    for (const name of TURNED) heads[HEAD.indexOf(name)].textContent = kv.t(`head-${name}${rotate ? "-rotated" : ""}`);
     found.forEach((item, j) => {
       const shown = [text(item.key), String(item.expanded).replace("-", "−"), text(item.moved), String(item.absorbed).replace("-", "−")];
       rows[j].forEach((cell, i) => { cell.textContent = shown[i]; });
       rows[j][3].classList.toggle("is-unequal", item.expanded !== item.absorbed);
     });
     const equal = found.every((item) => item.expanded === item.absorbed), different = new Set(found.map((item) => text(item.moved))).size;
-    verdict.textContent = kv.t(!equal ? "unequal" : rotate ? "verdict-rotated" : "verdict", { n: different });
+    verdict.textContent = kv.t(!equal ? "unequal" : !rotate ? "verdict" : different > 1 ? "verdict-rotated" : "verdict-rotated-same", { n: different });
     // Multiplications: 6 for a product with W, 2 or 3 for a dot product.
     work.textContent = kv.t("work", { expand: TOKENS * 6 + TOKENS * 2, absorb: (rotate ? TOKENS : 1) * 6 + TOKENS * 3 });
     KV.state.set({ [KEY]: flat(values).join() === flat(start).join() ? null : flat(values).join() });

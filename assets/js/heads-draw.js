@@ -30,6 +30,8 @@ KV.headsDraw = (host, kv) => {
   const box = (x, y, w, h) => `M${x.toFixed(2)} ${y}h${w.toFixed(2)}v${h}h${(-w).toFixed(2)}z`;
   const rect = (name, x, y, w, h, more) => svg("rect", { class: name, x: x.toFixed(2), y, width: Math.max(w, 1.5).toFixed(2), height: h, ...more });
   const letter = (text, x, y, name = "hd-letter") => svg("text", { class: name, x, y, "text-anchor": "middle" }, text);
+  // Its letter in a layer's box, where there is room.
+  const named = (text, x, w, y) => (w >= 14 ? letter(text, x + w / 2, y + 14.5) : null);
   // Boxes that touch get one outline.
   const outlines = (places, w, reach) => {
     const runs = [];
@@ -41,8 +43,11 @@ KV.headsDraw = (host, kv) => {
     return runs;
   };
 
+  // How many times MHA's width the picture must hold: a latent can be larger than what it stands for.
+  const most = (now) => Math.max(1, now.plain + now.latent + now.rope);
+
   const oneLayer = (now) => {
-    const slot = (width - LEFT - RIGHT) / now.heads, gap = Math.min(8, slot * 0.22), w = slot - gap, kept = 1 - now.made;
+    const slot = (width - LEFT - RIGHT) / most(now) / now.heads, gap = Math.min(8, slot * 0.22), w = slot - gap, kept = 1 - now.made;
     const x = (place) => LEFT + place * slot + gap / 2, mid = (place) => x(place) + w / 2;
     // Where nothing lies below Keys and Values, they use the room.
     const k = TOP.k + TOP.deeper * kept, v = k + HEIGHT.k + 2;
@@ -62,7 +67,7 @@ KV.headsDraw = (host, kv) => {
   };
   // The latent, as wide as its share of MHA's K and V at their common height, and the ties through which heads make K and V of it.
   const latent = (now, mid, top) => {
-    const wide = width - LEFT - RIGHT, c = Math.max(now.latent * wide, 2), r = Math.max(now.rope * wide, now.rope ? 1.5 : 0), from = LEFT + Math.max(0, Math.min(wide * 0.3, wide - c - r));
+    const wide = width - LEFT - RIGHT, unit = wide / most(now), c = Math.max(now.latent * unit, 2), r = Math.max(now.rope * unit, now.rope ? 1.5 : 0), from = LEFT + Math.max(0, Math.min(wide * 0.3, wide - c - r));
     const ties = now.to.map((_, j) => `M${mid(j).toFixed(2)} ${top.toFixed(2)}L${(from + c / 2).toFixed(2)} ${TOP.c}`).join("");
     const beside = from + c + r + 10, fits = beside + now.label.kept.length * 6.4 < width;
     return [svg("g", { opacity: now.made.toFixed(2) },
@@ -74,7 +79,7 @@ KV.headsDraw = (host, kv) => {
   };
 
   const layers = (now) => {
-    const left = LEFT + 44, wide = width - left - RIGHT, most = Math.max(1, now.plain + now.latent + now.rope), unit = wide / most;
+    const left = LEFT + 44, unit = (width - left - RIGHT) / most(now);
     const rows = Array.from({ length: now.layers }, (_, i) => {
       const y = TOP.layers + i * HEIGHT.step, own = now.own[i], h = HEIGHT.layer;
       const c = now.latent * unit, r = now.rope * unit, kv = now.plain * unit, all = c + r + kv;
@@ -83,7 +88,9 @@ KV.headsDraw = (host, kv) => {
         svg("text", { class: "hd-note", x: 0, y: y + 14 }, now.label.layer(i + 1)),
         rect("hd-mha", left, y, unit, h),
         svg("g", { opacity: own.toFixed(2) }, kv > 0.3 ? [rect("hd-k", left, y, kv / 2, h), rect("hd-v", left + kv / 2, y, kv / 2, h)] : null,
-          c > 0.3 ? rect("hd-c", left, y, c, h) : null, r > 0.3 ? rect("hd-k", left + c, y, r, h) : null, rect("hd-kept", left - 2, y - 2, all + 4, h + 4, { rx: 3 })),
+          c > 0.3 ? rect("hd-c", left, y, c, h) : null, r > 0.3 ? rect("hd-k", left + c, y, r, h) : null,
+          named("K", left, kv / 2, y), named("V", left + kv / 2, kv / 2, y), named("c", left, c, y), named("K", left + c, r, y),
+          rect("hd-kept", left - 2, y - 2, all + 4, h + 4, { rx: 3 })),
         own < 0.99 ? svg("g", { opacity: (1 - own).toFixed(2) }, svg("path", { class: "hd-arrow", d: arrow }),
           svg("text", { class: "hd-note", x: left + 24, y: y + 14 }, now.label.reads(now.owner[i] + 1))) : null);
     });

@@ -14,17 +14,24 @@ KV.heads = (() => {
   const mhaLayer = (s) => mhaElements(s) * BigInt(s.element_bytes);
   const mha = (s) => mhaLayer(s) * BigInt(s.layers);
 
-  const gcd = (a, b) => (b ? gcd(b, a % b) : a);
-  // How many times smaller than MHA, hundredths rounded half up, and the share of it as a fraction in lowest terms.
+  const count = (n) => n.toLocaleString("en-US");
+  // top/bottom with at most `digits` decimals, rounded half up; zeros at the end are dropped.
+  const decimal = (top, bottom, digits) => {
+    const unit = 10n ** BigInt(digits), n = (2n * unit * top + bottom) / (2n * bottom), rest = String(n % unit).padStart(digits, "0").replace(/0+$/, "");
+    return `${count(n / unit)}${rest && "."}${rest}`;
+  };
+  // Against MHA: `kind` names the sentence that is true ("same", "unit" for 1/n, "percent", "larger"), `exact` whether its numbers are.
   const ratio = (s) => {
-    const whole = mha(s), part = total(s), hundredths = (200n * whole + part) / (2n * part), common = gcd(whole, part);
-    const decimals = String(hundredths % 100n).padStart(2, "0");
+    const whole = mha(s), part = total(s), [large, small] = part > whole ? [part, whole] : [whole, part];
     return {
-      times: `${(hundredths / 100n).toLocaleString("en-US")}${decimals === "00" ? "" : `.${decimals}`}`,
-      exact: (hundredths * part) === whole * 100n,
-      share: part === whole ? "1" : `${part / common}/${whole / common}`,
+      kind: part === whole ? "same" : part > whole ? "larger" : whole % part === 0n ? "unit" : "percent",
+      times: decimal(large, small, 2), percent: decimal(100n * part, whole, 2),
+      exact: (100n * large) % small === 0n && (part > whole || (10_000n * part) % whole === 0n || whole % part === 0n),
     };
   };
-  const count = (n) => n.toLocaleString("en-US");
-  return { divisors, kind, elements, layerBytes, owners, total, mhaElements, mhaLayer, mha, ratio, count };
+  // Operations of a decode step's attention for each byte that it reads, at a long context: [operations, bytes] of one token.
+  // Scores and sum are a multiply-add each; with absorbed matrices every head works on the latent itself.
+  const work = (s) => [2n * BigInt(s.heads) * BigInt(s.latent > 0 ? 2 * s.latent + s.rope : 2 * s.head_dim), layerBytes(s)];
+  const intensity = (s) => decimal(...work(s), 2);
+  return { divisors, kind, elements, layerBytes, owners, total, mhaElements, mhaLayer, mha, ratio, intensity, count };
 })();

@@ -25,8 +25,9 @@ KV.widgets.heads = async (root, props, kv) => {
   const answer = el("p", { class: "hd-answer" }), live = el("p", { class: "kv-sr", role: "status" }), readout = el("dl", { class: "hd-readout" });
   const formula = el("p", { class: "hd-formula kv-num" });
   stage.append(buttons, figure, el("p", { class: "kv-note hd-legend", "aria-hidden": "true" }, ["kept", "made", "mha"].map((name) =>
-    el("span", {}, el("i", { class: `hd-key is-${name}` }), kv.t(`legend-${name}`)))), answer, live);
-  root.append(el("div", { class: "kv-card hd-top" }, stage, panel, el("div", { class: "hd-numbers" }, readout, formula)));
+    el("span", {}, el("i", { class: `hd-key is-${name}` }), kv.t(`legend-${name}`)))));
+  // The sentence stands below the sliders on a narrow page: its lines come and go, and no slider may move under a finger.
+  root.append(el("div", { class: "kv-card hd-top" }, stage, panel, el("div", { class: "hd-numbers" }, answer, live, readout, formula)));
   const controls = kv.controls(panel, declaration, (values, name) => { if (name === "heads") regroup(now().kv_heads); keep(); schedule(); });
   const plot = KV.headsDraw(figure, kv);
 
@@ -67,27 +68,29 @@ KV.widgets.heads = async (root, props, kv) => {
   keep();
 
   const bytes = (n) => kv.t(n < 1024n ? "bytes-few" : "bytes", { size: KV.bytes(Number(n)), n: math.count(n) });
+  const spanOf = (s) => Math.min(s.span, s.layers), n = KV.number;
   const say = (s) => {
     const kind = math.kind(s), group = s.heads / s.kv_heads;
     const which = s.heads === 1 && kind === "mha" ? "single" : kind === "mla" && !s.rope ? "mla-bare" : kind;
-    const words = [kv.t(`say-${which}`, { heads: s.heads, kv: s.kv_heads, group, latent: s.latent, rope: s.rope, kept: s.latent + s.rope })];
-    if (s.span > 1) words.push(kv.t("say-cla", { span: s.span }));
+    const words = [kv.t(`say-${which}`, { heads: s.heads, kv: s.kv_heads, group, latent: n(s.latent), rope: s.rope, kept: n(s.latent + s.rope) })];
+    if (spanOf(s) > 1) words.push(kv.t("say-cla", { span: spanOf(s) }));
     return words.join(kv.t("join"));
   };
   const show = (s) => {
     const kind = math.kind(s), ratio = math.ratio(s), each = math.layerBytes(s), owners = math.owners(s);
-    cells.kind.textContent = s.span > 1 ? kv.t("kind-cla", { kind: kind.toUpperCase(), n: s.span }) : kind.toUpperCase();
-    cells.elements.textContent = kv.t(kind === "mla" ? "elements-latent" : "elements-heads", { kv: s.kv_heads, dim: s.head_dim, latent: s.latent, rope: s.rope, n: math.count(math.elements(s)) });
+    cells.kind.textContent = spanOf(s) > 1 ? kv.t("kind-cla", { kind: kind.toUpperCase(), n: spanOf(s) }) : kind.toUpperCase();
+    cells.elements.textContent = kv.t(kind === "mla" ? "elements-latent" : "elements-heads", { kv: s.kv_heads, dim: s.head_dim, latent: n(s.latent), rope: s.rope, n: math.count(math.elements(s)) });
     cells.layer.textContent = bytes(each);
     cells.owners.textContent = kv.t("owners", { n: owners, layers: s.layers });
     cells.total.textContent = bytes(math.total(s));
     cells.mha.textContent = bytes(math.mha(s));
-    cells.ratio.textContent = kv.t(ratio.share === "1" ? "ratio-same" : ratio.exact ? "ratio" : "ratio-about", { ...ratio });
-    formula.replaceChildren(`${math.count(math.elements(s))} · ${s.element_bytes} B · ${owners} = ${math.count(math.total(s))} B `, badge());
+    cells.ratio.textContent = kv.t(`ratio-${ratio.kind}${ratio.exact ? "" : "-about"}`, ratio);
+    cells.intensity.textContent = kv.t("intensity", { n: math.intensity(s) });
+    formula.replaceChildren(kv.t("formula", { n: math.count(math.elements(s)), bytes: s.element_bytes, owners, total: math.count(math.total(s)) }), " ", badge());
   };
   const label = (s) => ({
-    inside: kv.t("inside"), across: kv.t("across", { shown: Math.min(4, s.layers), layers: s.layers }),
-    kept: kv.t(s.latent ? "kept-latent" : s.kv_heads === 1 ? "kept-one" : "kept-heads", { kv: s.kv_heads, heads: s.heads, latent: s.latent, rope: s.rope }),
+    inside: kv.t("inside"), across: kv.t(s.layers > 4 ? "across" : s.layers > 1 ? "across-all" : "across-one", { shown: 4, layers: s.layers }),
+    kept: kv.t(s.latent ? "kept-latent" : s.kv_heads === 1 ? "kept-one" : "kept-heads", { kv: s.kv_heads, heads: s.heads, latent: n(s.latent), rope: s.rope }),
     layer: (n) => kv.t("layer", { n }), reads: (n) => kv.t("reads", { n }),
   });
 

@@ -2,11 +2,13 @@
 
 import math
 import random
+from fractions import Fraction
 
 import pytest
 from playwright.sync_api import Page as Tab
 from playwright.sync_api import expect
 
+from explorer.estimators import roofline
 from explorer.estimators.memory import cache_bytes
 from explorer.specs.latent import LatentAttention
 from explorer.specs.layers import FullAttention, SharedFromOwner
@@ -18,7 +20,7 @@ WIDGET = "#heads .kv-widget"
 DTYPES = {1: "fp8", 2: "bf16", 4: "fp32"}
 JS = """(cases) => cases.map((s) => {
   const m = KV.heads, bytes = [m.elements(s), m.layerBytes(s), m.total(s), m.mha(s)].map(String);
-  return [m.kind(s), m.owners(s), ...bytes, m.ratio(s).times, m.ratio(s).share];
+  return [m.kind(s), m.owners(s), ...bytes, m.ratio(s), m.intensity(s)];
 })"""
 PATHS = """() => {
   const kv = (name) => document.querySelector('.hd-plot .hd-kv ' + name).getAttribute('d');
@@ -54,16 +56,35 @@ def python(s: dict) -> list:
     total = cache_bytes(ModelSpec("x", layers, 1, 1), 1, 1, form).total_bytes
     mha = cache_bytes(ModelSpec("x", (full,) * s["layers"], 1, 1), 1, 1, form).total_bytes
     kind = "mha" if s["kv_heads"] == s["heads"] else "mqa" if s["kv_heads"] == 1 else "gqa"
-    hundredths = (200 * mha + total) // (2 * total)
-    times = f"{hundredths // 100:,}" + ("" if hundredths % 100 == 0 else f".{hundredths % 100:02d}")
-    common = math.gcd(total, mha)
+    ratio, share = Fraction(max(mha, total), min(mha, total)), Fraction(100 * total, mha)
+    which = "same" if ratio == 1 else "larger" if total > mha else "unit" if ratio.denominator == 1 else "percent"
+    exact = two(ratio) == ratio and (which != "percent" or two(share) == share)
+    one, two_tokens = (work(s, kv_len) for kv_len in (1, 2))  # the difference is what a token adds
+    added = Fraction(two_tokens.flops - one.flops, two_tokens.num_bytes - one.num_bytes)
     return [
         "mla" if s["latent"] else kind,
         sum(own),
         *map(str, (layer.bytes_at(1, 1), layer.bytes_at(1, form), total, mha)),
-        times,
-        "1" if total == mha else f"{total // common}/{mha // common}",
+        {"kind": which, "times": text(two(ratio)), "percent": text(two(share)), "exact": exact},
+        text(two(added)),
     ]
+
+
+def work(s: dict, kv_len: int) -> roofline.Work:
+    """A decode step's attention in one layer."""
+    if s["latent"]:
+        return roofline.latent_attention(s["heads"], s["latent"], s["rope"], kv_len, 1, s["element_bytes"])
+    return roofline.grouped_attention(s["heads"], s["kv_heads"], s["head_dim"], kv_len, 1, s["element_bytes"])
+
+
+def two(number: Fraction) -> Fraction:
+    """Hundredths, rounded half up."""
+    return Fraction(math.floor(100 * number + Fraction(1, 2)), 100)
+
+
+def text(number: Fraction) -> str:
+    """With at most two decimals."""
+    return f"{float(number):,.2f}".rstrip("0").rstrip(".")
 
 
 def test_javascript_equals_python_over_random_settings(visit: Visitor) -> None:
@@ -80,20 +101,75 @@ def test_javascript_equals_python_over_random_settings(visit: Visitor) -> None:
     for case, js in zip(cases, got, strict=True):
         assert js == python(case), case
     assert {row[0] for row in got} == {"mha", "mqa", "gqa", "mla"}
+    assert {row[6]["kind"] for row in got} == {"same", "unit", "percent", "larger"}
 
 
 def test_presets_by_hand(visit: Visitor) -> None:
     tab = visit("heads").page
     wanted = {
-        "mha": ("MHA", "16.00 KiB = 16,384 B", "512.00 KiB = 524,288 B", "the same"),
-        "gqa": ("GQA", "4.00 KiB = 4,096 B", "128.00 KiB = 131,072 B", "1/4 of it; MHA is 4 times as large"),
-        "mqa": ("MQA", "512 B", "16.00 KiB = 16,384 B", "1/32 of it; MHA is 32 times as large"),
-        "mla": ("MLA", "1.13 KiB = 1,152 B", "67.50 KiB = 69,120 B", "9/512 of it; MHA is about 56.89 times as large"),
-        "cla": ("GQA + CLA 2", "4.00 KiB = 4,096 B", "64.00 KiB = 65,536 B", "1/8 of it; MHA is 8 times as large"),
+        "mha": ("MHA", "16,384 B (16.00 KiB)", "524,288 B (512.00 KiB)", "the same", "1 FLOP/byte"),
+        "gqa": (
+            "GQA",
+            "4,096 B (4.00 KiB)",
+            "131,072 B (128.00 KiB)",
+            "1/4 of it; MHA is 4 times as large",
+            "4 FLOP/byte",
+        ),
+        "mqa": ("MQA", "512 B", "16,384 B (16.00 KiB)", "1/32 of it; MHA is 32 times as large", "32 FLOP/byte"),
+        "mla": (
+            "MLA",
+            "1,152 B (1.13 KiB)",
+            "69,120 B (67.50 KiB)",
+            "about 1.76 % of it; MHA is about 56.89 times as large",
+            "241.78 FLOP/byte",
+        ),
+        "cla": (
+            "GQA + CLA 2",
+            "4,096 B (4.00 KiB)",
+            "65,536 B (64.00 KiB)",
+            "1/8 of it; MHA is 8 times as large",
+            "4 FLOP/byte",
+        ),
     }
     for name, numbers in wanted.items():
         pressed(tab, name)
-        assert tuple(out(tab, key) for key in ("kind", "layer", "total", "ratio")) == numbers
+        assert tuple(out(tab, key) for key in ("kind", "layer", "total", "ratio", "intensity")) == numbers
+
+
+def test_a_latent_larger_than_mha_is_said_and_drawn_so(visit: Visitor) -> None:
+    """1,024 + 128 numbers against 2 x 8 of one head: 72 times as many, and all of it inside the picture."""
+    tab = visit("heads?heads=1&kv_heads=1&head_dim=8&latent=1024&rope=128").page
+    assert out(tab, "ratio") == "72 times as large as MHA" and out(tab, "elements") == "1,024 + 128 = 1,152"
+    seen, width = tab.evaluate(PATHS), tab.evaluate("document.querySelector('.hd-plot').clientWidth")
+    ends = tab.evaluate(
+        "[...document.querySelectorAll('.hd-plot rect')].map(r => +r.getAttribute('x') + +r.getAttribute('width'))"
+    )
+    assert max(ends) <= width
+    assert seen["c"][-1] / seen["mha"][-1] == pytest.approx(1_024 / 16, rel=2e-2)
+    assert seen["c"][0] / seen["k"] == pytest.approx(1_024 / 16, rel=0.4), "the gap between heads is white"
+
+
+def test_fewer_layers_than_would_share(visit: Visitor) -> None:
+    tab = visit("heads?kv_heads=32&span=4&layers=3").page
+    assert out(tab, "kind") == "MHA + CLA 3" and "every 3 layers" in tab.locator(".hd-answer").inner_text()
+    tab = visit("heads?kv_heads=32&span=4&layers=1").page
+    assert out(tab, "kind") == "MHA" and "layers" not in tab.locator(".hd-answer").inner_text()
+
+
+def test_no_slider_moves_while_one_is_dragged(visit: Visitor) -> None:
+    """On a phone, where the sentence grows by lines; each slider from one end to the other."""
+    for lang in ("heads", "zh-heads"):
+        tab = visit(f"{lang}?heads=64", width=390).page
+        tops = """[...document.querySelectorAll('#heads .kv-control input')].map(
+            (input) => Math.round(input.getBoundingClientRect().top + scrollY))"""
+        before = tab.evaluate(tops)
+        for name in ("heads", "kv_heads", "latent", "rope", "span", "head_dim", "layers"):
+            for key in ("Home", "ArrowRight", "End"):
+                slider = tab.locator(f'{WIDGET} input[type=range][data-control="{name}"]')
+                if slider.is_enabled():
+                    slider.press(key)
+                    tab.wait_for_timeout(60)
+                assert tab.evaluate(tops) == before, (lang, name, key)
 
 
 def test_the_drawing_is_true_to_scale(visit: Visitor) -> None:
@@ -125,7 +201,7 @@ def test_the_address_holds_the_setting_and_wrong_ones_do_no_harm(visit: Visitor)
     assert query(tab) == {"heads": "64", "kv_heads": "1", "span": "2", "layers": "80"}
     expect(tab.locator(f'{WIDGET} [data-out="kind"]')).to_have_text("MQA + CLA 2")  # drawn in the next frame
     tab = visit("heads?heads=7&kv_heads=-3&latent=x&span=99&layers=0").page
-    assert out(tab, "total") == "128.00 KiB = 131,072 B"
+    assert out(tab, "total") == "131,072 B (128.00 KiB)"
 
 
 def test_no_slider_asks_the_server_and_each_draws_within_a_frame(visit: Visitor) -> None:
@@ -168,7 +244,9 @@ def test_absorption_with_own_numbers(visit: Visitor) -> None:
     assert column("score") == ["2", "−20", "13"]
     tab.check('#heads-absorb [data-control="rotate"]')
     assert len(set(column("moved"))) == 3
-    assert column("score") == column("score2")
+    # q = (-3, 1), k = (1, 5), (5, -5), (-4, 1) turned by one, two and three quarters: (-5, 1), (-5, 5), (1, 4)
+    assert column("key") == ["(−5, 1)", "(−5, 5)", "(1, 4)"]
+    assert column("score") == column("score2") == ["16", "20", "1"]
     tab = visit(tab.url.split("/")[-1]).page
     assert tab.locator('[data-cell="q0"]').input_value() == "-3"
     assert tab.locator('#heads-absorb [data-control="rotate"]').is_checked()
