@@ -36,13 +36,14 @@ class FlashAttention(Lab):
         "prompt 长度翻倍时，保存与不保存分数矩阵的 attention，其耗时和峰值内存分别如何增长？",
     )
     expect: ClassVar[Text] = Text(
-        "Stored scores take N x N numbers a head: double the prompt and memory grows fourfold (slope 2). Flash keeps a "
-        "tile and three running values, so only Q, K, V and the output grow (slope 1). Both do the same arithmetic up "
-        "to the causal half that flash skips, so time stays quadratic for both: flash saves memory and its traffic, "
-        "not the N x N products. The results are equal up to rounding.",
-        "保存分数需要每个头 N × N 个数：prompt 翻倍，内存变为四倍（斜率 2）。flash 只保留一个小块和三个滚动值，"
-        "因此只有 Q、K、V 与输出在增长（斜率 1）。除了 flash 跳过的那一半因果掩码区域，两者的计算量相同，"
-        "所以耗时都仍是平方级：flash 省下的是内存及其读写，不是 N × N 次乘法。两者结果在舍入误差内相等。",
+        "Stored scores take N × N numbers a head: double the prompt, and memory grows nearly fourfold (power 2). Flash "
+        "keeps one tile and three running values, so only Q, K, V and the output grow (power 1). Both do the same "
+        "arithmetic, except for the causal half that flash skips, so time is quadratic for both: flash saves memory "
+        "and its traffic, not the N × N products. The results are equal up to rounding.",
+        "保存分数时，每个 head 要存 N × N 个数：prompt 翻倍，内存接近四倍（2 次方）。flash 只保留一个 "
+        "tile 和三个滚动值，增长的只有 Q、K、V 和输出（1 次方）。除了 flash 跳过的那一半因果 mask 区域，"
+        "两者的计算量相同，所以耗时都是平方级：flash 省下的是内存及其读写，不是 N × N 的乘法。"
+        "两者的结果在舍入误差内相等。",
     )
     source: ClassVar[str] = "Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691"
     columns: ClassVar[tuple[Column, ...]] = (
@@ -60,8 +61,8 @@ class FlashAttention(Lab):
         Column("max_abs_difference", "", Origin.MEASURED),
     )
     column_titles: ClassVar[dict[str, Text]] = {
-        "seq_len": Text("Tokens (N)", "token 数（N）"),
-        "scores_bytes": Text("N x N scores, all heads", "N × N 分数矩阵（所有头）"),
+        "seq_len": Text("Prompt length N", "prompt 长度 N"),
+        "scores_bytes": Text("N × N scores, all heads", "N × N 分数矩阵（所有 head）"),
         "naive_peak_bytes": Text("Peak, scores stored", "峰值（保存分数）"),
         "flash_peak_bytes": Text("Peak, flash", "峰值（flash）"),
         "naive_ms": Text("Time, scores stored", "耗时（保存分数）"),
@@ -71,7 +72,7 @@ class FlashAttention(Lab):
         "flash_p20_ms": Text("p20", "p20"),
         "flash_p80_ms": Text("p80", "p80"),
         "time_ratio": Text("Stored / flash", "保存分数 / flash"),
-        "max_abs_difference": Text("Largest difference", "最大差异"),
+        "max_abs_difference": Text("Largest difference of the outputs", "输出的最大差值"),
     }
     chart: ClassVar[Chart | None] = Chart(
         x="seq_len", y=("naive_peak_bytes", "flash_peak_bytes"), log_x=True, log_y=True
@@ -80,13 +81,16 @@ class FlashAttention(Lab):
 
     max_len: int = param(
         16384,
-        Text("Longest for flash", "flash 的最大长度"),
+        Text("Longest prompt, in tokens", "prompt 最大长度（token 数）"),
         choices=(4096, 8192, 16384, 32768),
         unit="tokens",
-        help=Text("Storing the scores stops at a quarter of it.", "保存分数的版本只测到它的四分之一。"),
+        help=Text(
+            "For flash. With stored scores only up to a quarter of it.",
+            "flash 测到这个长度；保存分数的只测到四分之一。",
+        ),
     )
-    num_heads: int = param(4, Text("Heads", "头数"), minimum=1, maximum=16, step=1)
-    head_dim: int = param(128, Text("Head size", "每个头的维度"), choices=(64, 128))
+    num_heads: int = param(4, Text("Heads", "head 数"), minimum=1, maximum=16, step=1)
+    head_dim: int = param(128, Text("Head dimension", "head 维度"), choices=(64, 128))
     rounds: int = param(3, Text("Rounds", "轮数"), minimum=1, maximum=15, step=2)
     dtype: str = param("fp32", Text("Element type", "元素类型"), choices=("fp32", "bf16"))
 
@@ -156,14 +160,15 @@ class FlashAttention(Lab):
         return reading.peak_bytes
 
     def summarise(self, rows: list[Row]) -> dict[str, Any]:
-        """Slopes of log memory against log length over each one's three longest, and the agreement."""
+        """Slopes of log memory and log time against log length over each one's three longest, and the agreement."""
         both = [row for row in rows if row["naive_peak_bytes"] is not None]
-        naive = log_slope([(row["seq_len"], row["naive_peak_bytes"]) for row in both][-SLOPE_ROWS:])
-        flash = log_slope([(row["seq_len"], row["flash_peak_bytes"]) for row in rows][-SLOPE_ROWS:])
+        naive, flash = (_slope(found, f"{name}_peak_bytes") for name, found in (("naive", both), ("flash", rows)))
         return {
             "peak_memory_slope": {"flash": flash, "naive": naive},
             "flash_peak_memory_slope": flash,
             "naive_peak_memory_slope": naive,
+            "flash_time_slope": _slope(rows, "flash_ms"),
+            "naive_time_slope": _slope(both, "naive_ms"),
             "max_abs_difference": max(row["max_abs_difference"] for row in both),
             "compared_at": both[-1]["seq_len"],
             "time_ratio": both[-1]["time_ratio"],
@@ -171,14 +176,18 @@ class FlashAttention(Lab):
         }
 
     def answer(self, summary: dict[str, Any]) -> Text | None:
-        """Both slopes, and the memory where both ran."""
-        flash, naive = f"{summary['flash_peak_memory_slope']:.2f}", f"{summary['naive_peak_memory_slope']:.2f}"
-        at, more = f"{summary['compared_at']:,}", f"{summary['peak_memory_ratio']:.1f}"
+        """All four slopes, and what storing the scores costs at the longest length where both ran."""
+        memory_naive, memory_flash, time_naive, time_flash = (
+            f"{summary[f'{way}_{what}_slope']:.2f}" for what in ("peak_memory", "time") for way in ("naive", "flash")
+        )
+        at, more, longer = f"{summary['compared_at']:,}", summary["peak_memory_ratio"], summary["time_ratio"]
         return Text(
-            f"Peak memory grows with the power {naive} of the length if the scores are stored, {flash} with flash; at "
-            f"{at} tokens storing them takes {more} times flash's memory.",
-            f"保存分数时，峰值内存随长度的 {naive} 次方增长；flash 为 {flash} 次方。在 {at} 个 token 时，"
-            f"保存分数的峰值内存是 flash 的 {more} 倍。",
+            f"With stored scores, peak memory grows with the power {memory_naive} of the length and time with "
+            f"{time_naive}; with flash, {memory_flash} and {time_flash}. At {at} tokens storing them takes {more:.1f} "
+            f"times flash's memory and {longer:.1f} times its time.",
+            f"保存分数时，峰值内存随长度的 {memory_naive} 次方增长，耗时是 {time_naive} 次方；"
+            f"flash 分别是 {memory_flash} 次方和 {time_flash} 次方。在 {at} 个 token 时，"
+            f"保存分数的峰值内存是 flash 的 {more:.1f} 倍，耗时是 {longer:.1f} 倍。",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:
@@ -211,6 +220,10 @@ def log_slope(points: list[tuple[float, float]]) -> float:
     x_mean, y_mean = sum(xs) / len(xs), sum(ys) / len(ys)
     rise = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
     return rise / sum((x - x_mean) ** 2 for x in xs)
+
+
+def _slope(rows: list[Row], column: str) -> float:
+    return log_slope([(row["seq_len"], row[column]) for row in rows][-SLOPE_ROWS:])
 
 
 def _times(name: str, timing: Timing) -> Row:

@@ -1,6 +1,7 @@
 """The lab flash-attention: equal results, and slopes that follow from measured peaks."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -50,6 +51,9 @@ def test_slopes_follow_from_the_rows(record):
     assert record.summary["flash_peak_memory_slope"] == pytest.approx(flash), "three even steps: the ends decide"
     assert record.summary["peak_memory_slope"] == {"flash": pytest.approx(flash), "naive": pytest.approx(naive)}
     assert naive > 1.6
+    for way, rows in (("naive", both), ("flash", record.rows)):
+        points = [(row["seq_len"], row[f"{way}_ms"]) for row in rows][-3:]
+        assert record.summary[f"{way}_time_slope"] == pytest.approx(module.log_slope(points)), way
 
 
 def test_log_slope():
@@ -65,6 +69,24 @@ def test_a_flash_that_stores_its_scores_is_seen(monkeypatch):
     assert record.summary["flash_peak_memory_slope"] > 1.8
 
 
-def test_the_answer_in_both_languages(record):
-    answer = LABS["flash-attention"]().answer(record.summary)
-    assert "1,024 tokens" in answer.en and "1,024 个 token" in answer.zh
+def test_the_answer_in_both_languages():
+    summary = {
+        "naive_peak_memory_slope": 1.891,
+        "flash_peak_memory_slope": 0.982,
+        "naive_time_slope": 1.773,
+        "flash_time_slope": 2.104,
+        "compared_at": 1024,
+        "peak_memory_ratio": 13.46,
+        "time_ratio": 4.04,
+    }
+    answer = LABS["flash-attention"]().answer(summary)
+    assert answer.en == (
+        "With stored scores, peak memory grows with the power 1.89 of the length and time with 1.77; with flash, 0.98 "
+        "and 2.10. At 1,024 tokens storing them takes 13.5 times flash's memory and 4.0 times its time."
+    )
+    numbers = re.findall(r"\d[\d,.]*\d", answer.zh)
+    assert numbers == ["1.89", "1.77", "0.98", "2.10", "1,024", "13.5", "4.0"]
+
+
+def test_a_real_run_is_answered(record):
+    assert "1,024 tokens" in LABS["flash-attention"]().answer(record.summary).en
