@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from kernels._dot import dot
-from kernels._triton import AotCase, can_launch, jit, next_power_of_2, tl
+from kernels._triton import AotCase, can_launch, jit, launch, padded, tl
 from kernels.flash_attention import LOG2_E
 from kernels.packed import check_packed, hidden_mask, seen_range
 
@@ -49,7 +49,7 @@ def attention_sums_reference(
     return sums.to(q.device)
 
 
-@jit
+@jit(do_not_specialize=("total_q", "total_k", "sliding_window"))
 def _attention_sums_kernel(
     q_ptr, k_ptr, lse_ptr, sums_ptr, cu_q_ptr, cu_k_ptr, q_stride, k_stride, total_q, total_k, scale_log2,
     sliding_window, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr, DIM_PAD: tl.constexpr, BLOCK_M: tl.constexpr,
@@ -146,10 +146,10 @@ def attention_sums(
     if max_kv_len:
         how = _tiles(head_dim, q.element_size())
         grid = (-(-max_kv_len // how["BLOCK_N"]), num_kv_heads, cu_seqlens.numel() - 1)
-        _attention_sums_kernel[grid](
-            q, k, lse, sums, cu_seqlens, cu_seqlens_k, q.stride(0), k.stride(0), total_q, total_k, scale * LOG2_E,
-            sliding_window or 0, GROUP=num_heads // num_kv_heads, HEAD_DIM=head_dim,
-            DIM_PAD=next_power_of_2(head_dim), WINDOW=sliding_window is not None, **how,
+        launch(
+            _attention_sums_kernel, grid, q, k, lse, sums, cu_seqlens, cu_seqlens_k, q.stride(0), k.stride(0), total_q,
+            total_k, scale * LOG2_E, min(sliding_window or 0, total_k), GROUP=num_heads // num_kv_heads,
+            HEAD_DIM=head_dim, DIM_PAD=padded(head_dim), WINDOW=sliding_window is not None, **how,
         )  # fmt: skip
     return sums
 
@@ -193,7 +193,7 @@ def _case(num_heads: int, num_kv_heads: int, head_dim: int, kind: str, window: b
     types = {"q_ptr": f"*{kind}", "k_ptr": f"*{kind}", "lse_ptr": "*fp32", "sums_ptr": "*fp32"}
     types |= {"cu_q_ptr": "*i32", "cu_k_ptr": "*i32", "scale_log2": "fp32"}
     integers = ("q_stride", "k_stride", "total_q", "total_k", "sliding_window")
-    constants = {"GROUP": num_heads // num_kv_heads, "HEAD_DIM": head_dim, "DIM_PAD": next_power_of_2(head_dim)}
+    constants = {"GROUP": num_heads // num_kv_heads, "HEAD_DIM": head_dim, "DIM_PAD": padded(head_dim)}
     return AotCase(
         kernel=_attention_sums_kernel,
         label=f"{num_heads}/{num_kv_heads} heads of {head_dim}{', window' if window else ''}, {kind}",
@@ -210,6 +210,7 @@ AOT_CASES = (
     _case(32, 8, 128, "bf16", window=True),
     _case(32, 32, 80, "fp16"),
     _case(8, 4, 256, "bf16"),
+    _case(4, 2, 8, "bf16"),
     _case(32, 8, 128, "fp32"),
     _case(8, 4, 256, "fp32"),
 )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kernels._dot import dot
-from kernels._triton import AotCase, can_launch, jit, next_power_of_2, tl
+from kernels._triton import AotCase, can_launch, jit, launch, padded, tl
 from kernels.flash_torch import attend_sequences
 from kernels.packed import check_packed
 
@@ -79,7 +79,7 @@ def _fold_tiles(
     return acc, m, z
 
 
-@jit
+@jit(do_not_specialize=("total_q", "sliding_window"))
 def _flash_attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, cu_q_ptr, cu_k_ptr, q_stride, k_stride, v_stride, total_q, scale_log2,
     sliding_window, NUM_HEADS: tl.constexpr, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr, DIM_PAD: tl.constexpr,
@@ -183,11 +183,11 @@ def flash_attention(
     how = _tiles(head_dim, q.element_size())
     if max_q_len:
         grid = (-(-max_q_len // how["BLOCK_M"]), num_heads, cu_seqlens.numel() - 1)
-        _flash_attention_kernel[grid](
-            q, k, v, out, lse, cu_seqlens, cu_seqlens_k, q.stride(0), k.stride(0), v.stride(0), total_q,
-            scale * LOG2_E, sliding_window or 0, NUM_HEADS=num_heads, GROUP=num_heads // k.shape[1],
-            HEAD_DIM=head_dim, DIM_PAD=next_power_of_2(head_dim), WINDOW=sliding_window is not None,
-            WITH_LSE=return_lse, **how,
+        launch(
+            _flash_attention_kernel, grid, q, k, v, out, lse, cu_seqlens, cu_seqlens_k, q.stride(0), k.stride(0),
+            v.stride(0), total_q, scale * LOG2_E, min(sliding_window or 0, k.shape[0]), NUM_HEADS=num_heads,
+            GROUP=num_heads // k.shape[1], HEAD_DIM=head_dim, DIM_PAD=padded(head_dim),
+            WINDOW=sliding_window is not None, WITH_LSE=return_lse, **how,
         )  # fmt: skip
     return out if lse is None else (out, lse)
 
@@ -209,7 +209,7 @@ def _case(num_heads: int, num_kv_heads: int, head_dim: int, kind: str, window: b
     types = {f"{name}_ptr": f"*{kind}" for name in ("q", "k", "v", "out")} | {"lse_ptr": "*fp32"}
     types |= {"cu_q_ptr": "*i32", "cu_k_ptr": "*i32", "scale_log2": "fp32", "sliding_window": "i32", "total_q": "i32"}
     constants = {"NUM_HEADS": num_heads, "GROUP": num_heads // num_kv_heads, "HEAD_DIM": head_dim}
-    constants |= {"DIM_PAD": next_power_of_2(head_dim), "WINDOW": window, "WITH_LSE": True}
+    constants |= {"DIM_PAD": padded(head_dim), "WINDOW": window, "WITH_LSE": True}
     strides = ("q_stride", "k_stride", "v_stride")
     return AotCase(
         kernel=_flash_attention_kernel,
@@ -228,6 +228,7 @@ AOT_CASES = (
     _case(32, 32, 80, "fp16"),
     _case(32, 32, 96, "bf16"),
     _case(8, 4, 256, "bf16"),
+    _case(4, 2, 8, "bf16"),
     _case(9, 3, 64, "fp32"),
     _case(32, 8, 128, "fp32"),
     _case(8, 4, 256, "fp32", window=True),

@@ -9,7 +9,7 @@ Source: Kwon et al. 2023 (vLLM), arXiv:2309.06180, section 4.3; vLLM calls it re
 import torch
 from torch import Tensor
 
-from kernels._triton import AotCase, can_launch, jit, next_power_of_2, tl
+from kernels._triton import AotCase, can_launch, jit, launch, next_power_of_2, tl
 
 
 def kv_write_reference(k: Tensor, v: Tensor, key_pool: Tensor, value_pool: Tensor, slot_mapping: Tensor) -> None:
@@ -66,9 +66,9 @@ def kv_write(k: Tensor, v: Tensor, key_pool: Tensor, value_pool: Tensor, slot_ma
     tokens, num_kv_heads, head_dim = k.shape
     if tokens == 0:
         return
-    _kv_write_kernel[(tokens,)](
-        k, v, key_pool, value_pool, slot_mapping, k.stride(0), v.stride(0),
-        num_warps=4, **_constants(num_kv_heads, head_dim, key_pool.shape[2]),
+    launch(
+        _kv_write_kernel, (tokens,), k, v, key_pool, value_pool, slot_mapping, k.stride(0), v.stride(0),
+        **_constants(num_kv_heads, head_dim, key_pool.shape[2]), num_warps=_num_warps(num_kv_heads, head_dim),
     )  # fmt: skip
 
 
@@ -107,6 +107,11 @@ def _constants(num_kv_heads: int, head_dim: int, block_size: int) -> dict[str, i
     }
 
 
+def _num_warps(num_kv_heads: int, head_dim: int) -> int:
+    """So many that 64 heads of 256 and more stay in registers."""
+    return min(16, max(4, next_power_of_2(num_kv_heads) * next_power_of_2(head_dim) // 2048))
+
+
 def _check(k: Tensor, v: Tensor, key_pool: Tensor, value_pool: Tensor, slot_mapping: Tensor) -> None:
     if k.dim() != 3 or k.shape != v.shape:
         raise ValueError(
@@ -122,9 +127,11 @@ def _check(k: Tensor, v: Tensor, key_pool: Tensor, value_pool: Tensor, slot_mapp
     for name, x in (("k", k), ("v", v)):
         if x.shape[0] and x[0].stride() != (x.shape[2], 1) and not x[0].is_contiguous():
             raise ValueError(f"{name} has strides {x.stride()}: a token's heads must lie in one piece")
-    if slot_mapping.shape != k.shape[:1] or slot_mapping.dtype not in (torch.int32, torch.int64):
+    whole = slot_mapping.dtype in (torch.int32, torch.int64) and slot_mapping.is_contiguous()
+    if slot_mapping.shape != k.shape[:1] or not whole:
         raise ValueError(
-            f"slot_mapping {tuple(slot_mapping.shape)} {slot_mapping.dtype}: expected int32 or int64 [{k.shape[0]}]"
+            f"slot_mapping {tuple(slot_mapping.shape)} {slot_mapping.dtype}, strides {slot_mapping.stride()}: "
+            f"expected contiguous int32 or int64 [{k.shape[0]}]"
         )
 
 
@@ -136,7 +143,9 @@ def _case(num_kv_heads: int, head_dim: int, block_size: int, kind: str) -> AotCa
         types=pointers | {"slot_mapping_ptr": "*i64", "k_stride_token": "i32", "v_stride_token": "i32"},
         constants=_constants(num_kv_heads, head_dim, block_size),
         aligned=("k_stride_token", "v_stride_token"),
+        num_warps=_num_warps(num_kv_heads, head_dim),
     )
 
 
-AOT_CASES = (_case(3, 64, 16, "bf16"), _case(8, 128, 16, "bf16"), _case(8, 128, 256, "fp16"), _case(8, 256, 64, "bf16"))
+AOT_CASES = (_case(3, 64, 16, "bf16"), _case(8, 128, 16, "bf16"), _case(8, 128, 256, "fp16"), _case(8, 256, 64, "bf16"),
+             _case(128, 256, 16, "bf16"), _case(64, 128, 16, "fp32"))  # fmt: skip

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from kernels._dot import dot
-from kernels._triton import AotCase, can_launch, jit, next_power_of_2, tl
+from kernels._triton import AotCase, can_launch, jit, launch, padded, tl
+from kernels.merge_states import merge_states
 from kernels.mla_torch import attend_latents, check_latents
 
 LOG2_E = 1.4426950408889634
@@ -41,10 +42,10 @@ def mla_decode_reference(
     return out.to(q_latent.device), lse.to(q_latent.device)
 
 
-@jit
+@jit(do_not_specialize=("max_blocks", "num_splits"))
 def _mla_decode_kernel(
     q_latent_ptr, q_rope_ptr, cache_ptr, block_table_ptr, kv_lens_ptr, out_ptr, lse_ptr, scale_log2, max_blocks,
-    split_tokens, NUM_HEADS: tl.constexpr, LATENT_DIM: tl.constexpr, LATENT_PAD: tl.constexpr,
+    num_splits, NUM_HEADS: tl.constexpr, LATENT_DIM: tl.constexpr, LATENT_PAD: tl.constexpr,
     ROPE_DIM: tl.constexpr, ROPE_PAD: tl.constexpr, BLOCK_SIZE: tl.constexpr, BLOCK_H: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):  # fmt: skip
@@ -64,8 +65,9 @@ def _mla_decode_kernel(
     m = tl.full([BLOCK_H], float("-inf"), tl.float32)
     z = tl.zeros([BLOCK_H], tl.float32)
     acc = tl.zeros([BLOCK_H, LATENT_PAD], tl.float32)
-    first = split * split_tokens
-    last = tl.minimum(first + split_tokens, kv_len)
+    run = tl.cdiv(tl.cdiv(kv_len, BLOCK_N), num_splits) * BLOCK_N  # whole tiles, by this sequence's own length
+    first = split * run
+    last = tl.minimum(first + run, kv_len)
     for start in range(first, last, BLOCK_N):
         token = start + tl.arange(0, BLOCK_N)
         live = token < last
@@ -110,7 +112,7 @@ def mla_decode(
         q_rope: the Queries' part with RoPE, [num_seqs, num_heads, rope_dim].
         latent_cache: [num_blocks, block_size, latent_dim + rope_dim], contiguous: latent, then the Key's RoPE part.
         block_table: int32 or int64 block ids, [num_seqs, max_blocks]; entries past a sequence's end are not read.
-        kv_lens: tokens that each Query sees, [num_seqs], each at least 1.
+        kv_lens: int32 or int64 [num_seqs], tokens that each Query sees, each at least 1.
         scale: factor on the scores; (nope_dim + rope_dim) ** -0.5 in DeepSeek's models.
         num_splits: programs that share a sequence's tokens (Triton only); None for what fills the GPU.
         return_lse: also return the log-sum-exp.
@@ -123,6 +125,8 @@ def mla_decode(
         ValueError: shapes, layouts or lengths that do not fit.
     """
     check_latents(q_latent, q_rope, latent_cache, block_table, kv_lens)
+    if num_splits is not None and num_splits < 1:
+        raise ValueError(f"num_splits={num_splits}: expected at least 1")
     if not can_launch(q_latent):
         out, lse = attend_latents(q_latent, q_rope, latent_cache, block_table, kv_lens, scale)
     else:
@@ -140,30 +144,28 @@ def _launch(
     head_groups = -(-num_heads // HEADS)
     if num_splits is None:
         chip = torch.cuda.get_device_properties(q_latent.device).multi_processor_count if q_latent.is_cuda else 1
-        num_splits = max(1, min(-(-2 * chip // (num_seqs * head_groups)), capacity // MIN_SPLIT_TOKENS))
-    split_tokens = -(-capacity // (num_splits * TOKENS)) * TOKENS
+        num_splits = max(1, min(-(-2 * chip // max(1, num_seqs * head_groups)), capacity // MIN_SPLIT_TOKENS))
     shape = (num_splits, num_seqs, num_heads)
     out = torch.empty(*shape, latent_dim, dtype=torch.float32, device=q_latent.device)
     lse = torch.empty(shape, dtype=torch.float32, device=q_latent.device)
-    _mla_decode_kernel[(num_seqs, head_groups, num_splits)](
-        q_latent.contiguous(), q_rope.contiguous(), latent_cache, block_table, kv_lens, out, lse, scale * LOG2_E,
-        block_table.shape[1], split_tokens, **_constants(num_heads, latent_dim, q_rope.shape[2], block_size),
-        **_schedule(q_latent.element_size()),
-    )  # fmt: skip
+    if num_seqs:
+        launch(
+            _mla_decode_kernel, (num_seqs, head_groups, num_splits), q_latent.contiguous(), q_rope.contiguous(),
+            latent_cache, block_table, kv_lens, out, lse, scale * LOG2_E, block_table.shape[1], num_splits,
+            **_constants(num_heads, latent_dim, q_rope.shape[2], block_size), **_schedule(q_latent.element_size()),
+        )  # fmt: skip
     if num_splits == 1:
         return out[0].to(q_latent.dtype), lse[0]
-    # An empty split has a log-sum-exp of -inf and so no weight.
-    merged = (out * lse.softmax(0)[..., None]).sum(0)
-    return merged.to(q_latent.dtype), lse.logsumexp(0)
+    return merge_states(out, lse, q_latent.dtype)
 
 
 def _constants(num_heads: int, latent_dim: int, rope_dim: int, block_size: int) -> dict[str, int]:
     return {
         "NUM_HEADS": num_heads,
         "LATENT_DIM": latent_dim,
-        "LATENT_PAD": max(16, next_power_of_2(latent_dim)),
+        "LATENT_PAD": padded(latent_dim),
         "ROPE_DIM": rope_dim,
-        "ROPE_PAD": max(16, next_power_of_2(rope_dim)),
+        "ROPE_PAD": padded(rope_dim),
         "BLOCK_SIZE": block_size,
         "BLOCK_H": HEADS,
     }
@@ -175,16 +177,17 @@ def _schedule(element_bytes: int) -> dict[str, int]:
     return {"BLOCK_N": TOKENS_FP32, "num_warps": 8, "num_stages": 1}
 
 
-def _case(num_heads: int, latent_dim: int, rope_dim: int, block_size: int, kind: str) -> AotCase:
+def _case(
+    num_heads: int, latent_dim: int, rope_dim: int, block_size: int, kind: str, integer: str = "i32"
+) -> AotCase:  # fmt: skip
     types = {f"{name}_ptr": f"*{kind}" for name in ("q_latent", "q_rope", "cache")}
     how = _schedule(4 if kind == "fp32" else 2)
-    types |= {"block_table_ptr": "*i32", "kv_lens_ptr": "*i32", "out_ptr": "*fp32", "lse_ptr": "*fp32"}
+    types |= {"block_table_ptr": f"*{integer}", "kv_lens_ptr": f"*{integer}", "out_ptr": "*fp32", "lse_ptr": "*fp32"}
     return AotCase(
         kernel=_mla_decode_kernel,
-        label=f"{num_heads} heads, {latent_dim} + {rope_dim}, block {block_size}, {kind}",
-        types=types | {"scale_log2": "fp32", "max_blocks": "i32", "split_tokens": "i32"},
+        label=f"{num_heads} heads, {latent_dim} + {rope_dim}, block {block_size}, {kind}, {integer}",
+        types=types | {"scale_log2": "fp32", "max_blocks": "i32", "num_splits": "i32"},
         constants=_constants(num_heads, latent_dim, rope_dim, block_size) | {"BLOCK_N": how["BLOCK_N"]},
-        aligned=("split_tokens",),
         num_warps=how["num_warps"],
         num_stages=how["num_stages"],
     )
@@ -194,5 +197,5 @@ AOT_CASES = (
     _case(128, 512, 64, 64, "bf16"),
     _case(16, 512, 64, 16, "fp16"),
     _case(16, 512, 64, 16, "fp32"),
-    _case(8, 48, 16, 8, "fp32"),
+    _case(8, 48, 16, 8, "fp32", "i64"),
 )

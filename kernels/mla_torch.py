@@ -19,8 +19,11 @@ def check_latents(q_latent: Tensor, q_rope: Tensor, latent_cache: Tensor, block_
     kinds = {q_latent.dtype, q_rope.dtype, latent_cache.dtype}
     if len(kinds) != 1 or not kinds <= {torch.float32, torch.float16, torch.bfloat16}:
         raise ValueError(f"dtypes {sorted(map(str, kinds))}: expected one of fp32, fp16, bf16 for all three")
-    if not (latent_cache.is_contiguous() and block_table.is_contiguous()):
-        raise ValueError("latent_cache and block_table must be contiguous")
+    if not latent_cache.is_contiguous():
+        raise ValueError("latent_cache must be contiguous")
+    for name, table in (("block_table", block_table), ("kv_lens", kv_lens)):
+        if table.dtype not in (torch.int32, torch.int64) or not table.is_contiguous():
+            raise ValueError(f"{name} {table.dtype}, strides {table.stride()}: expected contiguous int32 or int64")
     num_seqs, capacity = q_latent.shape[0], block_table.shape[-1] * latent_cache.shape[1]
     if block_table.dim() != 2 or block_table.shape[0] != num_seqs or kv_lens.shape != (num_seqs,):
         raise ValueError(

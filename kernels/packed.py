@@ -26,15 +26,25 @@ def check_packed(
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.shape[0] and not x[0].is_contiguous():
             raise ValueError(f"{name} has strides {x.stride()}: a token's heads must lie in one piece")
-    if cu_seqlens.dim() != 1 or cu_seqlens.shape != cu_seqlens_k.shape or cu_seqlens.numel() < 2:
-        raise ValueError(f"cu_seqlens {tuple(cu_seqlens.shape)}: expected [num_seqs + 1], the same for Keys")
     if sliding_window is not None and sliding_window < 1:
         raise ValueError(f"sliding_window={sliding_window}: at least 1, a Query sees itself")
+    _check_starts(q, k, cu_seqlens, cu_seqlens_k)
+
+
+def _check_starts(q: Tensor, k: Tensor, cu_seqlens: Tensor, cu_seqlens_k: Tensor) -> None:
+    if cu_seqlens.dim() != 1 or cu_seqlens.shape != cu_seqlens_k.shape or cu_seqlens.numel() < 2:
+        raise ValueError(f"cu_seqlens {tuple(cu_seqlens.shape)}: expected [num_seqs + 1], the same for Keys")
+    for starts in (cu_seqlens, cu_seqlens_k):
+        if starts.dtype not in (torch.int32, torch.int64) or not starts.is_contiguous():
+            raise ValueError(
+                f"cu_seqlens {starts.dtype}, strides {starts.stride()}: expected contiguous int32 or int64"
+            )
     if cu_seqlens.is_cuda:
         return  # reading them would make the GPU wait
     lens, lens_k = cu_seqlens.diff(), cu_seqlens_k.diff()
-    if int(cu_seqlens[-1]) != q.shape[0] or int(cu_seqlens_k[-1]) != k.shape[0] or bool((lens < 0).any()):
-        raise ValueError(f"cu_seqlens {cu_seqlens.tolist()} does not end at {q.shape[0]} Queries or falls")
+    ends = int(cu_seqlens[-1]) == q.shape[0] and int(cu_seqlens_k[-1]) == k.shape[0]
+    if not ends or int(cu_seqlens[0]) or int(cu_seqlens_k[0]) or bool((lens < 0).any()):
+        raise ValueError(f"cu_seqlens {cu_seqlens.tolist()} does not run from 0, end at {q.shape[0]} Queries or falls")
     if bool((lens_k < lens).any()):
         raise ValueError(f"{lens.tolist()} Queries have {lens_k.tolist()} Keys: expected at least as many Keys")
 

@@ -14,12 +14,14 @@ import torch
 from torch import Tensor
 
 from kernels._dot import dot
-from kernels._triton import AotCase, can_launch, jit, tl
+from kernels._triton import AotCase, can_launch, jit, launch, tl
 from kernels.merge_states import merge_states
-from kernels.paged_attention_checks import check_options, check_tensors
+from kernels.paged_attention_checks import check_lengths, check_options, check_tensors
 from kernels.paged_attention_cpu import Scoring, attend_step, plan_step
 from kernels.paged_attention_plan import Layout
-from kernels.paged_attention_tiles import constants_for, launch_options, splits_for
+from kernels.paged_attention_tiles import DECODE_ROWS, constants_for, launch_options, splits_for
+
+MAX_WINDOW = 1 << 30  # a wider one hides nothing and would not fit into the kernel's 32-bit positions
 
 
 class Attended(NamedTuple):
@@ -62,18 +64,19 @@ def paged_attention_reference(
     return Attended(out, lse)
 
 
-@jit
+# Tokens, table width and splits change from step to step: none of them may be part of the compiled code.
+@jit(do_not_specialize=("num_tokens", "table_stride", "num_splits"))
 def _paged_attention_kernel(
     q_ptr, key_pool_ptr, value_pool_ptr, out_ptr, lse_ptr, sinks_ptr, block_table_ptr, q_starts_ptr, kv_lens_ptr,
-    scale, num_tokens, q_stride_token, table_stride,
+    scale, num_tokens, q_stride_token, table_stride, num_splits,
     NUM_KV_HEADS: tl.constexpr, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr, DIM_PAD: tl.constexpr,
-    BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, TILE_K: tl.constexpr, NUM_SPLITS: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, TILE_K: tl.constexpr,
     WINDOW: tl.constexpr, SOFTCAP: tl.constexpr, HAS_SINKS: tl.constexpr, STORE_LSE: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
-    kv_head = tl.program_id(1)
-    seq = tl.program_id(2) // NUM_SPLITS
-    split = tl.program_id(2) % NUM_SPLITS
+    kv_head = tl.program_id(1) % NUM_KV_HEADS
+    split = tl.program_id(1) // NUM_KV_HEADS
+    seq = tl.program_id(2)
     queries: tl.constexpr = ROWS // GROUP  # rows are (Query, head of the group) pairs
     log2e: tl.constexpr = 1.4426950408889634
 
@@ -97,15 +100,14 @@ def _paged_attention_kernel(
         mask=live_row[:, None] & live_d[None, :], other=0.0,
     )  # fmt: skip
 
-    # This program's Keys: those that the tile may see, cut into NUM_SPLITS runs of whole tiles.
+    # This program's Keys: those that the tile may see, cut into `num_splits` runs of whole tiles.
     begin = 0
     end = kv_len - q_len + tl.minimum(first + queries, q_len)
     if WINDOW > 0:
         begin = tl.maximum(0, kv_len - q_len + first - WINDOW + 1) // TILE_K * TILE_K
-    if NUM_SPLITS > 1:
-        run = tl.cdiv(tl.cdiv(end - begin, TILE_K), NUM_SPLITS) * TILE_K
-        begin = begin + split * run
-        end = tl.minimum(end, begin + run)
+    run = tl.cdiv(tl.cdiv(end - begin, TILE_K), num_splits) * TILE_K
+    begin = begin + split * run
+    end = tl.minimum(end, begin + run)
 
     m = tl.full([ROWS], float("-inf"), tl.float32)  # running maximum, in units of log2
     z = tl.zeros([ROWS], tl.float32)  # running denominator
@@ -137,7 +139,7 @@ def _paged_attention_kernel(
         acc = dot(p.to(v.dtype), v, acc * alpha[:, None])
         m = m_new
 
-    place_out = (split * num_tokens + token) * (NUM_KV_HEADS * GROUP) + head
+    place_out = (split * num_tokens + q_start + i).to(tl.int64) * (NUM_KV_HEADS * GROUP) + head
     out = acc / tl.where(z == 0.0, 1.0, z)[:, None]
     live_out = live_row[:, None] & live_d[None, :]
     tl.store(out_ptr + place_out[:, None] * HEAD_DIM + d[None, :], out.to(out_ptr.dtype.element_ty), mask=live_out)
@@ -167,17 +169,19 @@ def paged_attention(
         window: Keys that a Query sees at most, itself included; None for all.
         softcap: scores become `softcap * tanh(score / softcap)`; None for none.
         sinks: [num_heads], a logit for each head that takes part in the softmax and has no Value; None for none.
-        max_q_len: the most new tokens of one sequence, or more. A GPU waits to read it if it is None in a prefill.
+        max_q_len: the most new tokens of one sequence, or more. A GPU waits to read it if it is None beside `q_starts`.
         max_kv_len: the longest sequence, or more; what the table can hold if None. Chooses the number of splits.
-        num_splits: how many programs share one sequence's context in a decode step; chosen if None.
+        num_splits: how many programs share one sequence's context; chosen if None, 1 where there are many Queries.
         return_lse: also give the softmax denominators' logarithms.
 
     Raises:
         ValueError: shapes, types or layouts that do not fit.
     """
-    q_starts = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device) if q_starts is None else q_starts
+    if q_starts is None:
+        q_starts, max_q_len = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device), 1
     check_tensors(q, key_pool, value_pool, block_table, kv_lens, q_starts)
     check_options(q, window, softcap, sinks, num_splits)
+    check_lengths(q, block_table, kv_lens, q_starts, key_pool.shape[2])
     scale = q.shape[2] ** -0.5 if scale is None else scale
     if not can_launch(q):
         layout = Layout(key_pool.shape[2], q.shape[1], key_pool.shape[1])
@@ -200,11 +204,12 @@ def _launch(
     tokens, num_heads, head_dim = q.shape
     num_seqs, num_kv_heads, block_size = block_table.shape[0], key_pool.shape[1], key_pool.shape[2]
     if max_q_len is None:
-        max_q_len = 1 if tokens == num_seqs else int(q_starts.diff().max())
-    is_decode = max_q_len == 1
+        max_q_len = int(q_starts.diff().max()) if num_seqs else 1
+    # A few new tokens, as when drafts are verified, fit into the tile of a decode step and need its splits as much.
+    is_decode = max_q_len <= max(1, DECODE_ROWS // (num_heads // num_kv_heads))
     if num_splits is None:
         longest = min(max_kv_len or block_table.shape[1] * block_size, window or 1 << 62)
-        num_splits = splits_for(num_seqs * num_kv_heads, longest, _num_sms(q)) if is_decode else 1
+        num_splits = splits_for(num_seqs * num_kv_heads, longest, _num_sms(q)) if is_decode and tokens else 1
     out = torch.empty(tokens, num_heads, head_dim, dtype=q.dtype, device=q.device)
     parts = out[None]
     if num_splits > 1:
@@ -213,12 +218,13 @@ def _launch(
     constants = constants_for(num_heads // num_kv_heads, head_dim, q.element_size(), is_decode)
     tiles = -(-max_q_len // (constants["ROWS"] // constants["GROUP"]))
     if tokens:
-        _paged_attention_kernel[(tiles, num_kv_heads, num_seqs * num_splits)](
+        launch(
+            _paged_attention_kernel, (tiles, num_kv_heads * num_splits, num_seqs),
             q, key_pool, value_pool, parts, lses, sinks, block_table, q_starts, kv_lens,
-            scale, tokens, q.stride(0), block_table.stride(0),
-            NUM_KV_HEADS=num_kv_heads, BLOCK_SIZE=block_size, NUM_SPLITS=num_splits, WINDOW=window or 0,
+            scale, tokens, q.stride(0), block_table.stride(0), num_splits,
+            NUM_KV_HEADS=num_kv_heads, BLOCK_SIZE=block_size, WINDOW=min(window or 0, MAX_WINDOW),
             SOFTCAP=softcap or 0.0, HAS_SINKS=sinks is not None, STORE_LSE=return_lse or num_splits > 1,
-            **constants, **launch_options(head_dim, is_decode),
+            **constants, **launch_options(head_dim, constants["ROWS"], is_decode),
         )  # fmt: skip
     if num_splits == 1:
         return Attended(out, lses[0] if return_lse else None)
@@ -235,19 +241,18 @@ def _case(heads: str, block_size: int, kind: str, step: str = "decode", **option
     """`heads` is query/KV/dim; `options` are constants of the kernel that differ from the plain case."""
     num_heads, num_kv_heads, head_dim = map(int, heads.split("/"))
     is_decode = step == "decode"
-    constants = {"NUM_SPLITS": 8 if is_decode else 1, "WINDOW": 0, "SOFTCAP": 0.0, "HAS_SINKS": False} | options
+    constants = {"WINDOW": 0, "SOFTCAP": 0.0, "HAS_SINKS": False} | options
     types = {f"{name}_ptr": f"*{kind}" for name in ("q", "key_pool", "value_pool", "sinks")}
-    types["out_ptr"] = "*fp32" if constants["NUM_SPLITS"] > 1 else f"*{kind}"
+    types["out_ptr"] = "*fp32" if is_decode else f"*{kind}"  # a decode step is split
     types |= {"lse_ptr": "*fp32"} | {f"{name}_ptr": "*i32" for name in ("block_table", "q_starts", "kv_lens")}
-    types |= {"scale": "fp32"} | dict.fromkeys(("num_tokens", "q_stride_token", "table_stride"), "i32")
+    types |= {"scale": "fp32"} | dict.fromkeys(("num_tokens", "q_stride_token", "table_stride", "num_splits"), "i32")
     if not constants["HAS_SINKS"]:
         constants["sinks_ptr"] = None
-    constants |= {"NUM_KV_HEADS": num_kv_heads, "BLOCK_SIZE": block_size, "STORE_LSE": constants["NUM_SPLITS"] > 1}
+    constants |= {"NUM_KV_HEADS": num_kv_heads, "BLOCK_SIZE": block_size, "STORE_LSE": is_decode}
     constants |= constants_for(num_heads // num_kv_heads, head_dim, 4 if kind == "fp32" else 2, is_decode)
     label = ", ".join([f"{step} {heads}, block {block_size}, {kind}", *(f"{k}={v}" for k, v in options.items())])
-    return AotCase(
-        _paged_attention_kernel, label, types, constants, ("q_stride_token",), **launch_options(head_dim, is_decode)
-    )
+    how = launch_options(head_dim, constants["ROWS"], is_decode)
+    return AotCase(_paged_attention_kernel, label, types, constants, ("q_stride_token",), **how)
 
 
 SMOLLM2, LLAMA_8B, LLAMA_70B, GPT_OSS = "9/3/64", "32/8/128", "64/8/128", "64/8/64"
@@ -261,5 +266,7 @@ AOT_CASES = (
     _case("16/8/80", 24, "bf16", "prefill"), _case("16/8/96", 16, "bf16", "prefill"),
     _case("8/4/256", 16, "bf16", "prefill", SOFTCAP=50.0), _case(SMOLLM2, 16, "fp32"),
     _case(LLAMA_8B, 16, "fp32", "prefill"),
+    _case("71/1/64", 16, "bf16"), _case("71/1/64", 16, "bf16", "prefill"), _case("128/1/128", 16, "bf16"),
+    _case("4/2/8", 8, "bf16"), _case("4/2/8", 8, "bf16", "prefill"),
     _case(GPT_OSS, 16, "bf16", HAS_SINKS=True, WINDOW=128), _case(GPT_OSS, 16, "bf16", "prefill", HAS_SINKS=True),
 )  # fmt: skip

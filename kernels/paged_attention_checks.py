@@ -15,8 +15,12 @@ def check_tensors(
         )
     if q.shape[1] % key_pool.shape[1]:
         raise ValueError(f"{q.shape[1]} Query heads cannot share {key_pool.shape[1]} KV heads evenly")
-    if not q.dtype == key_pool.dtype == value_pool.dtype or not q.is_floating_point():
-        raise ValueError(f"q {q.dtype}, key_pool {key_pool.dtype}, value_pool {value_pool.dtype}: expected one dtype")
+    kinds = {q.dtype, key_pool.dtype, value_pool.dtype}
+    if len(kinds) != 1 or not kinds <= {torch.float32, torch.float16, torch.bfloat16}:
+        raise ValueError(
+            f"q {q.dtype}, key_pool {key_pool.dtype}, value_pool {value_pool.dtype}: expected one dtype, "
+            "fp32, fp16 or bf16"
+        )
     if not (key_pool.is_contiguous() and value_pool.is_contiguous()):
         raise ValueError("key_pool and value_pool must be contiguous")
     if q.shape[0] and q.stride()[1:] != (q.shape[2], 1):
@@ -30,6 +34,23 @@ def check_tensors(
     for name, table in (("block_table", block_table), ("kv_lens", kv_lens), ("q_starts", q_starts)):
         if table.dtype != torch.int32 or not table.is_contiguous():
             raise ValueError(f"{name} is {table.dtype}: expected contiguous int32")
+
+
+def check_lengths(q: Tensor, block_table: Tensor, kv_lens: Tensor, q_starts: Tensor, block_size: int) -> None:
+    """Raise ValueError unless every sequence's new tokens are among its own, and its table holds them.
+
+    Only where the numbers lie on the CPU: reading them on a GPU would make it wait.
+    """
+    if q_starts.is_cuda:
+        return
+    q_lens, capacity = q_starts.diff(), block_table.shape[1] * block_size
+    if int(q_starts[0]) or int(q_starts[-1]) != q.shape[0] or bool((q_lens < 0).any()):
+        raise ValueError(f"q_starts {q_starts.tolist()}: expected to rise from 0 to {q.shape[0]}, the Queries")
+    if bool((kv_lens < q_lens).any()) or bool((kv_lens > capacity).any()):
+        raise ValueError(
+            f"kv_lens {kv_lens.tolist()}: expected at least the new tokens {q_lens.tolist()} and at most {capacity}, "
+            "what the block table can hold"
+        )
 
 
 def check_options(

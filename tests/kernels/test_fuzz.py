@@ -1,0 +1,21 @@
+"""Random work, by the CPU path and by Triton, against the plain references."""
+
+import pytest
+
+from tests.kernels.fuzz import attempt, here
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_cpu_path(first):
+    for seed in range(first, first + 10):
+        attempt(seed, here)
+
+
+@pytest.mark.parametrize("first", range(1000, 1030, 10))
+def test_triton(run_triton, first):
+    def there(fn, *args, changed=(), **kwargs):
+        result, left = run_triton(fn, *args, **kwargs)
+        return [left[i] for i in changed] if changed else result
+
+    for seed in range(first, first + 10):
+        attempt(seed, there)
