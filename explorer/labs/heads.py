@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 
 from explorer.labs._heads_cases import BLOCK_SIZE, Case, Pool, Step, latent, shared_heads
+from explorer.labs._steadiness import between, remark, spread
 from explorer.labs.base import LABS, Chart, Lab, Progress
 from explorer.labs.bench import Bench
 from explorer.measuring.last_cache import last_cache_bytes
@@ -40,15 +41,15 @@ class Heads(Lab):
         "still weighs every token. So time follows the bytes only as long as memory sets the pace. On a CPU that "
         "ends soon: with few KV heads the products and the softmax take longer than the reading, and time falls less "
         "and less. A GPU has far more arithmetic for each byte, so there it can go on for longer. MLA reads few "
-        "bytes and does several times the arithmetic, since each head works on all 576 numbers of a token. The bound "
-        "is the longer of two times: all bytes at this machine's copy speed, all operations at the speed of its best "
-        "matrix product. A copy writes as well, so pure reading can turn out a little faster than the bound. "
-        "Projections are in none of the rows.",
+        "bytes and does several times the arithmetic, since each head works on all 576 numbers of a token; its widths "
+        "are DeepSeek-V2's (512 + 64) whatever the head dimension. The bound is the longer of two times: all bytes at "
+        "this machine's copy speed, all operations at the speed of its best matrix product. A copy writes as well, so "
+        "pure reading can turn out a little faster than the bound. Projections are in none of the rows.",
         "KV head 每减半，字节就减半；运算量却不变，因为每个 Query head 仍要给每个 token 算权重。所以只有在内存决定快"
         "慢时，时间才随字节下降。CPU 上这很快就到头：KV head 少了以后，乘法和 softmax 比读取更费时，时间便降得越来越"
         "少。GPU 每读一字节能做的运算多得多，所以在那里可以持续得更久。MLA 读的字节少，运算却多出数倍，因为每个 head "
-        "都要处理一个 token 的全部 576 个数。下限取两个时间中较长的一个：全部字节按本机拷贝速度，全部运算按本机最快的"
-        "矩阵乘法。拷贝还要写，所以单纯的读取有可能略快于下限。各行都不含投影。",
+        "都要处理一个 token 的全部 576 个数；它的维度取自 DeepSeek-V2（512 + 64），不随 head 维度改变。"
+        "下限取两个时间中较长的一个：全部字节按本机拷贝速度，全部运算按本机最快的矩阵乘法。拷贝还要写，所以单纯的读取有可能略快于下限。各行都不含投影。",
     )
     source: ClassVar[str] = (
         "MQA 2019, arXiv:1911.02150; GQA 2023, arXiv:2305.13245; DeepSeek-V2 2024, arXiv:2405.04434; roofline 2009"
@@ -69,6 +70,7 @@ class Heads(Lab):
         Column("flops", "FLOP", Origin.COMPUTED),
         Column("intensity", "FLOP/byte", Origin.COMPUTED),
         Column("max_abs_difference", "", Origin.MEASURED),
+        Column("result_rms", "", Origin.MEASURED),
     )
     column_titles: ClassVar[dict[str, Text]] = {
         "kv_heads": Text("KV heads", "KV head"),
@@ -85,7 +87,8 @@ class Heads(Lab):
         "copy_fraction": Text("Of the copy's speed", "相当于拷贝的"),
         "flops": Text("Arithmetic", "运算量"),
         "intensity": Text("Intensity", "算术强度"),
-        "max_abs_difference": Text("From the reference", "与参考实现的差"),
+        "max_abs_difference": Text("Largest difference from the reference", "与参考实现的最大差异"),
+        "result_rms": Text("Result, root mean square", "结果的均方根"),
     }
     chart: ClassVar[Chart | None] = Chart(
         x="kv_heads",
@@ -112,11 +115,12 @@ class Heads(Lab):
         cases = {self._label(heads): shared_heads(step, heads, pool, paged) for heads in self._kv_heads()}
         cases[MLA] = latent(step, pool)
         bench.note(dtype=self.dtype, implementation=_implementation(bench))
-        differences = {}
+        checked = {}
         for name, case in cases.items():
             yield Progress(1, 4, Text(f"checking {name}", f"正在核对 {name}"))
             bench.check()
-            differences[name] = case.difference()
+            rms = case.attend().float().square().mean().sqrt().item()  # a difference means little without it
+            checked[name] = {"max_abs_difference": case.difference(), "result_rms": rms}
         yield Progress(2, 4, Text("copying, and multiplying matrices", "正在测拷贝与矩阵乘法"))
         copy, peak = bench.copy_gb_per_s(), _peak_flops(bench, step.dtype)
         bench.note(copy_gb_per_s=round(copy, 2), peak_gflops=round(peak / 1e9, 1))
@@ -124,7 +128,7 @@ class Heads(Lab):
         calls = GPU_CALLS if bench.kind == "cuda" else 1
         contest = bench.rivals({n: _repeat(c, calls) for n, c in cases.items()}, warmup=2, repeats=self.rounds)
         for name, case in cases.items():
-            yield self._row(name, case, contest, calls, copy, peak) | {"max_abs_difference": differences[name]}
+            yield self._row(name, case, contest, calls, copy, peak) | checked[name]
 
     def _row(self, name: str, case: Case, contest: Contest, calls: int, copy: float, peak: float) -> Row:
         timing, pairs = contest.timings[name].per(calls), contest.ratio(name, self._label(1))
@@ -169,18 +173,26 @@ class Heads(Lab):
             "bytes_ratio_mla_to_mqa": mla["stored_bytes"] / mqa["stored_bytes"],
             "mla_ms": mla["step_ms"],
             "time_ratio_mla_to_mqa": mla["time_ratio"],
+            "time_ratio_mla_to_mqa_p20": mla["time_ratio_p20"],
+            "time_ratio_mla_to_mqa_p80": mla["time_ratio_p80"],
             "max_abs_difference": max(row["max_abs_difference"] for row in rows),
+            "spread": spread(rows, "step"),
         }
 
     def answer(self, summary: dict[str, Any]) -> Text | None:
-        """Bytes and time of MHA and of MLA, both against MQA."""
-        fewer, time = f"{summary['bytes_ratio_mha_to_mqa']:.1f}", f"{summary['time_ratio_mha_to_mqa']:.1f}"
-        latents = f"{summary['bytes_ratio_mla_to_mqa']:.2f}"
-        mla = f"{summary['time_ratio_mla_to_mqa']:.1f}"
+        """Bytes and time of MHA and of MLA, both against MQA, with the spread of the times."""
+        fewer, latents = f"{summary['bytes_ratio_mha_to_mqa']:.1f}", f"{summary['bytes_ratio_mla_to_mqa']:.2f}"
+        mha, mla = (f"time_ratio_{name}_to_mqa" for name in ("mha", "mla"))
+        (time, around), (mla_time, mla_around) = (
+            (f"{summary[key]:.1f}", between(summary[f"{key}_p20"], summary[f"{key}_p80"])) for key in (mha, mla)
+        )
+        doubt = remark(summary["spread"])
         return Text(
-            f"Against MQA, MHA reads {fewer} times the bytes and takes {time} times as long; MLA reads {latents} times "
-            f"the bytes and takes {mla} times as long.",
-            f"与 MQA 相比，MHA 读的字节是 {fewer} 倍，耗时是 {time} 倍；MLA 读的字节是 {latents} 倍，耗时是 {mla} 倍。",
+            f"Against MQA, MHA reads {fewer} times the bytes and takes {time} times as long {around.en}; MLA reads "
+            f"{latents} times the bytes and takes {mla_time} times as long {mla_around.en}. In brackets: 20th to 80th "
+            f"percentile.{doubt.en}",
+            f"与 MQA 相比，MHA 读的字节是 {fewer} 倍，耗时是 {time} 倍{around.zh}；MLA 读的字节是 {latents} 倍，"
+            f"耗时是 {mla_time} 倍{mla_around.zh}。括号内为第 20 到第 80 百分位。{doubt.zh}",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:

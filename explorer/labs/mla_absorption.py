@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from explorer.labs._steadiness import between, remark, spread
 from explorer.labs._words import counted
 from explorer.labs.base import LABS, Chart, Lab, Progress
 from explorer.labs.bench import Bench
@@ -30,19 +31,22 @@ class MlaAbsorption(Lab):
     page: ClassVar[str] = "heads"
     title: ClassVar[Text] = Text("MLA: expand or absorb?", "MLA：展开还是吸收？")
     question: ClassVar[Text] = Text(
-        "Does moving the up-projections into the Query and behind the sum change the result, and what does it save?",
-        "把上投影矩阵移到 Query 和求和之后，结果会变吗？又省下了什么？",
+        "Does moving the up-projections to the Query and behind the sum change the result, and what does it save?",
+        "把上投影矩阵移到 Query 一侧和求和之后，结果会变吗？能省下什么？",
     )
     expect: ClassVar[Text] = Text(
         "Equal results up to rounding: it is the same product, associated differently. Expanding multiplies the whole "
-        "context by two matrices each step; absorbing reads the latents once. The third column keeps every head's "
-        "Keys and Values, as plain multi-head attention does: no expansion, many times the bytes; it wins while the "
-        "context is short, because absorbing has two weight matrices to read first. The heads are "
-        "those of DeepSeek-V2-Lite (16; V2 has 128), one layer, random numbers instead of weights.",
-        "结果在舍入误差内相等：同一个乘积，只是结合次序不同。展开每步都要让整个上下文乘以两个矩阵；吸收只需把 latent "
-        "读一遍。第三列像普通多头注意力那样为每个头保存 Key 与 Value：不必展开，但字节数多出许多倍；"
-        "上下文很短时它反而更快，因为吸收要先读两个权重矩阵。头的尺寸取自 "
-        "DeepSeek-V2-Lite（16 个头；V2 为 128 个），只有一层，用随机数代替权重。",
+        "context by two matrices each step; absorbing reads the latents once. The third way keeps every head's Keys "
+        "and Values, as plain multi-head attention does: no expansion, many times the bytes. It wins while the "
+        "context is short, because absorbing first has two weight matrices to read; where absorbing overtakes it "
+        "depends on the machine. Every call reads the same memory again, so bytes that fit into the processor's own "
+        "cache cost less here than in a whole model. The heads are those of DeepSeek-V2-Lite (16; V2 has 128), one "
+        "layer, random numbers instead of weights.",
+        "结果在舍入误差内相等：同一个乘积，只是结合次序不同。展开每步都要让整个上下文乘以两个矩阵；吸收只需把潜变量"
+        "读一遍。第三种方式像普通多头注意力那样，为每个 head 保存 Key 和 Value：不必展开，但字节数多出许多倍。"
+        "上下文很短时它更快，因为吸收要先读两个权重矩阵；到多长时被吸收反超，取决于机器。每次调用读的是同一块内存，"
+        "所以能放进处理器自身缓存的部分，在这里比在整个模型里便宜。head 的尺寸取自 DeepSeek-V2-Lite"
+        "（16 个 head；V2 为 128 个），只有一层，用随机数代替权重。",
     )
     source: ClassVar[str] = "DeepSeek-V2 2024, arXiv:2405.04434, section 2.1 and appendix C"
     columns: ClassVar[tuple[Column, ...]] = (
@@ -61,6 +65,7 @@ class MlaAbsorption(Lab):
         Column("speedup_p80", "x", Origin.MEASURED),
         Column("stored_heads_ratio", "x", Origin.MEASURED),
         Column("max_abs_difference", "", Origin.MEASURED),
+        Column("result_rms", "", Origin.MEASURED),
         Column("latent_bytes", "bytes", Origin.MEASURED),
         Column("stored_heads_bytes", "bytes", Origin.MEASURED),
         Column("expansion_bytes", "bytes", Origin.COMPUTED),
@@ -73,7 +78,7 @@ class MlaAbsorption(Lab):
         "expanded_ms": Text("Expanded", "展开"),
         "expanded_p20_ms": Text("p20", "p20"),
         "expanded_p80_ms": Text("p80", "p80"),
-        "stored_heads_ms": Text("All heads stored", "保存全部头"),
+        "stored_heads_ms": Text("All heads stored", "保存所有 head"),
         "stored_heads_p20_ms": Text("p20", "p20"),
         "stored_heads_p80_ms": Text("p80", "p80"),
         "speedup": Text("Expanded / absorbed", "展开 / 吸收"),
@@ -81,8 +86,9 @@ class MlaAbsorption(Lab):
         "speedup_p80": Text("p80", "p80"),
         "stored_heads_ratio": Text("Stored / absorbed", "保存 / 吸收"),
         "max_abs_difference": Text("Largest difference", "最大差异"),
-        "latent_bytes": Text("Latents kept", "保存的 latent"),
-        "stored_heads_bytes": Text("All heads' K and V", "全部头的 K 与 V"),
+        "result_rms": Text("Result, root mean square", "结果的均方根"),
+        "latent_bytes": Text("Latents kept", "保存的潜变量"),
+        "stored_heads_bytes": Text("All heads' K and V", "所有 head 的 K 和 V"),
         "expansion_bytes": Text("Written by each expansion", "每次展开写出的字节"),
     }
     chart: ClassVar[Chart | None] = Chart(
@@ -96,8 +102,8 @@ class MlaAbsorption(Lab):
     needs_model: ClassVar[bool] = False
 
     kv_len: int = param(2048, Text("Longest context", "最长上下文"), minimum=1, maximum=16384, step=1, unit="tokens")
-    num_heads: int = param(16, Text("Heads", "头数"), choices=(4, 8, 16, 32, 64, 128))
-    latent_dim: int = param(512, Text("Latent size", "latent 维度"), choices=(128, 256, 512))
+    num_heads: int = param(16, Text("Heads", "head 数"), choices=(4, 8, 16, 32, 64, 128))
+    latent_dim: int = param(512, Text("Latent dimension", "潜变量维度"), choices=(128, 256, 512))
     rounds: int = param(7, Text("Rounds", "轮数"), minimum=3, maximum=31, step=2)
     dtype: str = param("fp32", Text("Element type", "元素类型"), choices=("fp32", "bf16"))
 
@@ -107,7 +113,7 @@ class MlaAbsorption(Lab):
         contexts = [n for n in (SHORTEST << i for i in range(8)) if n < self.kv_len] + [self.kv_len]
         itemsize = DTYPES[self.dtype].itemsize
         per_token = self.latent_dim + ROPE_DIM + 2 * self.num_heads * (NOPE_DIM + ROPE_DIM + V_DIM)
-        bench.need_bytes(3 * self.kv_len * per_token * itemsize, Text("Keys and Values", "Key 与 Value"))
+        bench.need_bytes(3 * self.kv_len * per_token * itemsize, Text("Keys and Values", "Key 和 Value"))
         bench.note(dtype=self.dtype, implementation=_implementation(bench), block_size=BLOCK_SIZE)
         for done, kv_len in enumerate(contexts):
             yield Progress(done, len(contexts), Text(counted(kv_len, "token"), f"{kv_len:,} 个 token"))
@@ -136,6 +142,7 @@ class MlaAbsorption(Lab):
             "speedup_p80": gain.p80,
             "stored_heads_ratio": contest.ratio("stored_heads", "absorbed").median,
             "max_abs_difference": difference,
+            "result_rms": exact.float().square().mean().sqrt().item(),  # a difference means little without it
             "latent_bytes": case.rows.numel() * element,
             "stored_heads_bytes": (case.keys.numel() + case.values.numel()) * element,
             "expansion_bytes": kv_len * self.num_heads * (NOPE_DIM + V_DIM) * element,
@@ -147,23 +154,28 @@ class MlaAbsorption(Lab):
         return {
             "kv_len": last["kv_len"],
             "max_abs_difference": max(row["max_abs_difference"] for row in rows),
+            "smallest_result_rms": min(row["result_rms"] for row in rows),
             "speedup": last["speedup"],
             "speedup_p20": last["speedup_p20"],
             "speedup_p80": last["speedup_p80"],
             "stored_heads_ratio": last["stored_heads_ratio"],
             "latent_bytes": last["latent_bytes"],
             "bytes_ratio": last["stored_heads_bytes"] / last["latent_bytes"],
+            "spread": spread(rows, "absorbed", "expanded", "stored_heads"),
         }
 
     def answer(self, summary: dict[str, Any]) -> Text | None:
-        """Equal, faster, smaller."""
-        difference, gain = f"{summary['max_abs_difference']:.1e}", f"{summary['speedup']:.1f}"
-        kv_len, fewer = summary["kv_len"], f"{summary['bytes_ratio']:.1f}"
+        """Equal, faster, smaller, and how sure."""
+        difference, size = f"{summary['max_abs_difference']:.1e}", f"{summary['smallest_result_rms']:.2g}"
+        gain, around = f"{summary['speedup']:.1f}", between(summary["speedup_p20"], summary["speedup_p80"])
+        kv_len, fewer, doubt = summary["kv_len"], f"{summary['bytes_ratio']:.1f}", remark(summary["spread"])
         return Text(
-            f"The results differ by {difference} at most. At {counted(kv_len, 'token')} expanding takes {gain} times "
-            f"as long as absorbing, and storing every head would take {fewer} times the bytes.",
-            f"结果最多相差 {difference}。在 {kv_len:,} 个 token 时，展开耗时是吸收的 {gain} 倍；"
-            f"若为每个头都保存，字节数是 latent 的 {fewer} 倍。",
+            f"The results differ by {difference} at most, where their numbers are about {size} or more (root mean "
+            f"square). At {counted(kv_len, 'token')} expanding takes {gain} times as long as absorbing {around.en}; "
+            f"storing every head would take {fewer} times the bytes. In brackets: 20th to 80th percentile.{doubt.en}",
+            f"结果最多相差 {difference}，而结果本身约为 {size} 或更大（均方根）。在 {kv_len:,} 个 token 时，"
+            f"展开耗时是吸收的 {gain} 倍{around.zh}；若为每个 head 都保存，字节数是潜变量的 {fewer} 倍。"
+            f"括号内为第 20 到第 80 百分位。{doubt.zh}",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:
@@ -175,7 +187,8 @@ class MlaAbsorption(Lab):
 class _Case:
     """One layer's random weights, cache and Query at one context, and the three ways to attend.
 
-    The Query, the latents and the results have entries of about 1, as after a norm.
+    The Query, the latents, Keys and Values have entries of about 1, as after a norm; results are averages of Values and
+    shrink as the context grows.
     """
 
     def __init__(self, lab: MlaAbsorption, kv_len: int, device: torch.device):

@@ -7,6 +7,8 @@ from explorer.labs import mla_absorption as module
 from explorer.labs.base import LABS
 from explorer.labs.runner import Finished, run_lab
 
+WAYS = ("absorbed", "expanded", "stored_heads")
+
 
 def record_of(**settings):
     for event in run_lab(params.build(LABS["mla-absorption"], settings)):
@@ -27,6 +29,10 @@ def test_equal_results_and_bytes_by_hand():
     assert 0 < record.summary["max_abs_difference"] <= 1e-5
     assert record.summary["speedup"] == last["speedup"] > 0
     assert last["speedup_p20"] <= last["speedup"] <= last["speedup_p80"]
+    # An average of 300 Values of size 1, by weights of about exp(N(0, 1)): root mean square sqrt(e / 300) = 0.095.
+    assert 0.07 < last["result_rms"] < 0.13 and record.summary["smallest_result_rms"] == last["result_rms"]
+    times = [(row[f"{name}_p80_ms"], row[f"{name}_p20_ms"]) for row in record.rows for name in WAYS]
+    assert record.summary["spread"] == max(high / low for high, low in times) >= 1
 
 
 def test_one_token():
@@ -47,7 +53,11 @@ def test_a_wrong_result_is_seen(monkeypatch):
 
 
 def test_the_answer_in_both_languages():
-    summary = {"max_abs_difference": 3.2e-7, "speedup": 17.7, "kv_len": 2048, "bytes_ratio": 80 / 9}
+    summary = {"max_abs_difference": 3.2e-7, "speedup": 17.7, "kv_len": 2048, "bytes_ratio": 80 / 9, "spread": 1.3}
+    summary |= {"speedup_p20": 15.04, "speedup_p80": 18.1, "smallest_result_rms": 0.0362}
     answer = LABS["mla-absorption"]().answer(summary)
     assert "3.2e-07" in answer.en and "17.7 times" in answer.en and "8.9 times" in answer.en
-    assert "2,048 个 token" in answer.zh
+    assert "about 0.036" in answer.en and "(15.0 to 18.1)" in answer.en and "unsteady" not in answer.en
+    assert "2,048 个 token" in answer.zh and "（15.0 到 18.1）" in answer.zh and "0.036" in answer.zh
+    doubtful = LABS["mla-absorption"]().answer(summary | {"spread": 2.84})
+    assert "2.8 times the 20th" in doubtful.en and "2.8 倍" in doubtful.zh
