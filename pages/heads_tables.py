@@ -84,7 +84,7 @@ def sizes_table(ctx: Ctx) -> str:
         kind, kept = ("MLA", "512 + 64") if model.layer is LATENT else ("GQA", "2 × 8 × 128")
         size = model.bytes_per_token()
         row = [model.title, kind, model.params, kept, str(model.layers)]
-        rows.append([*row, f"{units.binary(size)} = {units.count(size)} B"])
+        rows.append([*row, ctx.t("bytes", n=units.count(size), size=units.binary(size))])
     return table(head, rows, ctx.t("sizes-caption"), _both(ctx))
 
 

@@ -45,10 +45,11 @@ def test_models_table_by_hand(lang):
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_sizes_table_by_hand(lang):
     """126 and 80 layers of 2 x 8 x 128 x 2 = 4,096 B; 61 layers of 576 x 2 = 1,152 B."""
+    left, right = "（）" if lang == "zh" else (" (", ")")
     assert [(row[0], row[-1]) for row in cells(heads_tables.sizes_table(ctx(lang)))] == [
-        ("Llama 3.1 405B", "504.00 KiB = 516,096 B"),
-        ("Qwen2.5 72B", "320.00 KiB = 327,680 B"),
-        ("DeepSeek-V3", "68.63 KiB = 70,272 B"),
+        ("Llama 3.1 405B", f"516,096 B{left}504.00 KiB{right}"),
+        ("Qwen2.5 72B", f"327,680 B{left}320.00 KiB{right}"),
+        ("DeepSeek-V3", f"70,272 B{left}68.63 KiB{right}"),
     ]
 
 
@@ -99,6 +100,7 @@ def test_the_quoted_saving_is_followed_rightly(lang):
     assert f"{float(1 - equal * Fraction(6, 16)):.1%}" == "93.3%" and "93.3%" in text
     assert Fraction(576, 2 * 128) == Fraction("2.25") and "2.25" in sections("heads", lang)["latent"]
     assert f"{(576 + 512) / (192 + 128):.1f}" == "3.4" and "3.4" in sections("heads", lang)["orders"]
+    assert round(128 * (192 + 128) / 576) == 71 and "1/71" in sections("heads", lang)["orders"]
     for condition in ("H800", "FP8", "5.76", "67B"):
         assert condition in text
 
