@@ -67,6 +67,15 @@ def test_an_observation_window_is_the_last_rows_of_the_whole():
     assert_close(observed, attention_sums(q, k, lse, whole), torch.float32)
 
 
+@pytest.mark.parametrize("window", [2**31 - 1, 2**40])
+def test_windows_wider_than_32_bits_count_as_none(run_triton, window):
+    q, k, _, cu, cu_k, _ = packed("fewer queries than keys", torch.float32)
+    _, lse = flash_attention_reference(q, k, k, cu, cu_k)
+    expected = attention_sums_reference(q, k, lse, cu, cu_k)
+    found, _ = run_triton(attention_sums, q, k, lse, cu, cu_seqlens_k=cu_k, sliding_window=window)
+    assert_close(found, expected, torch.float32)
+
+
 @pytest.mark.parametrize(
     ("lse", "complaint"),
     [(torch.zeros(4, 2), "heads first"), (torch.zeros(2, 4).half(), "float32"), (torch.zeros(4, 2).t(), "contiguous")],

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from kernels import block_copy as module
 from kernels.block_copy import PIECE, block_copy, block_copy_reference
 
 
@@ -31,6 +32,21 @@ def test_a_block_longer_than_one_piece(run_triton):
     _, (by_triton, _) = run_triton(block_copy, [start[0].clone()], [(2, 0)])
     block_copy_reference(start, [(2, 0)])
     assert torch.equal(by_triton[0].cpu(), start[0])
+
+
+@pytest.mark.parametrize("lead", [1, 8])
+def test_pools_cut_out_of_a_larger_tensor(run_triton, monkeypatch, lead):
+    """2 and 16 bytes behind an aligned address: of a pool at an odd one, a GPU must not copy 16 bytes at a time."""
+    whole = torch.zeros(lead + 6 * 48, dtype=torch.bfloat16)
+    whole[lead:] = torch.arange(6 * 48)
+    pool = whole[lead:].view(6, 3, 16, 1)
+    _, ((by_triton,), _) = run_triton(block_copy, [pool], [(1, 4)])
+    assert torch.equal(by_triton[4], pool[1]) and torch.equal(by_triton[:4], pool[:4])
+    told = []
+    monkeypatch.setattr(module, "can_launch", lambda tensor: True)
+    monkeypatch.setattr(module, "launch", lambda *args, **constants: told.append(constants["ALIGNED"]))
+    block_copy([torch.zeros_like(pool), pool], [(1, 4)])
+    assert told == [lead == 8]
 
 
 def test_nothing_to_copy():
@@ -62,3 +78,5 @@ def test_pools_that_differ_are_refused():
         block_copy([*pools, pools[0][:3]], [(0, 1)])
     with pytest.raises(ValueError, match="contiguous"):
         block_copy([pools[0], pools[0].transpose(2, 3)], [(0, 1)])
+    with pytest.raises(ValueError, match="on meta"):
+        block_copy([pools[0], pools[0].to("meta")], [(0, 1)])

@@ -80,6 +80,17 @@ def test_memory_holds_no_square(monkeypatch):
     assert max(largest) <= 1 << 20
 
 
+@pytest.mark.parametrize("window", [2**31 - 1, 2**40])
+def test_windows_wider_than_32_bits_count_as_none(run_triton, window):
+    q, k, v, cu, cu_k, _ = packed("fewer queries than keys", torch.float32)
+    out, lse = flash_attention_reference(q, k, v, cu, cu_k)
+    found, its_lse = run_triton(
+        flash_attention, q, k, v, cu, cu_seqlens_k=cu_k, sliding_window=window, return_lse=True
+    )[0]  # fmt: skip
+    assert_close(found, out, torch.float32)
+    assert_close(its_lse, lse, torch.float32)
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -89,6 +100,10 @@ def test_memory_holds_no_square(monkeypatch):
         ({"cu_seqlens": torch.tensor([0, 3])}, "end at 4"),
         ({"cu_seqlens": torch.tensor([0, 5, 4])}, "falls"),
         ({"sliding_window": 0}, "sliding_window=0"),
+        ({"cu_seqlens": torch.tensor([1, 4])}, "run from 0"),
+        ({"cu_seqlens": torch.tensor([0.0, 4.0])}, "int32 or int64"),
+        ({"cu_seqlens": torch.tensor([0, 9, 4, 9])[::2]}, "contiguous"),
+        ({"cu_seqlens_k": torch.tensor([0, 9, 4, 9])[::2]}, "contiguous"),
         ({"cu_seqlens_k": torch.tensor([0, 3]), "k": torch.zeros(3, 1, 8), "v": torch.zeros(3, 1, 8)}, "as many Keys"),
     ],
 )

@@ -79,6 +79,7 @@ def test_no_token_is_no_work(run_triton):
         (lambda a: (a[0].transpose(1, 2).contiguous().transpose(1, 2), *a[1:]), "one piece"),
         (lambda a: (*a[:4], a[4][:3]), "slot_mapping"),
         (lambda a: (*a[:4], a[4].float()), "slot_mapping"),
+        (lambda a: (*a[:4], torch.stack((a[4], a[4]), 1)[:, 0]), "contiguous"),
     ],
 )
 def test_what_does_not_fit_is_refused(change, words):

@@ -113,6 +113,7 @@ def test_buckets_hold_all_and_pad_little():
         (4, torch.tensor([17]), "kv_lens"),
         (4, torch.tensor([0]), "kv_lens"),
         (4, torch.tensor([1, 1]), "each of 1"),
+        (4, torch.tensor([1.0]), "kv_lens"),
     ],
 )
 def test_what_does_not_fit_is_refused(place, value, complaint):
@@ -120,6 +121,40 @@ def test_what_does_not_fit_is_refused(place, value, complaint):
     args[place] = value
     with pytest.raises(ValueError, match=complaint):
         mla_decode(*args, scale=1.0)
+
+
+def test_tables_with_gaps_are_refused():
+    """The kernel reads them in one piece."""
+    args = list(paged("ragged, latent of 48", torch.float32)[0])
+    for place, gaps in ((3, args[3].repeat(1, 2)[:, ::2]), (4, args[4].repeat_interleave(2)[::2])):
+        with pytest.raises(ValueError, match="contiguous"):
+            mla_decode(*args[:place], gaps, *args[place + 1 :], scale=1.0)
+
+
+def test_no_split_is_refused(run_triton):
+    with pytest.raises(ValueError, match="num_splits=0"):
+        mla_decode(*paged("one token", torch.float32)[0], scale=1.0, num_splits=0)
+
+
+def test_no_sequence_is_no_work(run_triton):
+    args = [x[:0] if i != 2 else x for i, x in enumerate(paged("one token", torch.float32)[0])]
+    for splits in (None, 1, 3):
+        for out, lse in (
+            mla_decode(*args, scale=1.0, num_splits=splits, return_lse=True),
+            run_triton(mla_decode, *args, scale=1.0, num_splits=splits, return_lse=True)[0],
+        ):
+            assert out.shape == (0, 4, 32) and lse.shape == (0, 4)
+
+
+def test_a_wide_table_does_not_change_the_splits_of_a_short_sequence(run_triton):
+    """Tables are as wide as the longest sequence may become; splits share what a sequence has."""
+    args, _ = paged("20 heads, odd blocks, three splits", torch.float32)
+    wide = torch.full((3, 300), -(10**6), dtype=torch.int32)
+    wide[:, : args[3].shape[1]] = args[3]
+    out, lse = mla_decode_reference(*args, 0.1)
+    its_out, its_lse = run_triton(mla_decode, *args[:3], wide, args[4], scale=0.1, num_splits=3, return_lse=True)[0]
+    assert_close(its_out, out, torch.float32)
+    assert_close(its_lse, lse, torch.float32)
 
 
 def test_projections_that_do_not_fit_are_refused():

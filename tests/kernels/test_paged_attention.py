@@ -83,6 +83,28 @@ def test_prefill_of_every_shape(run_triton, heads, block_size):
     agree(run_triton, example([25, 3], [25, 40], heads, block_size))
 
 
+@pytest.mark.parametrize("q_lens", [[4, 0, 0, 0], [0, 2, 0], [0]])
+def test_sequences_without_new_tokens(run_triton, q_lens):
+    """As many tokens as sequences is not yet a decode step. With 20 heads a Query is a tile of its own."""
+    agree(run_triton, example(q_lens, [9] * len(q_lens), (20, 1, 64)))
+
+
+def test_no_sequence_is_no_work(run_triton):
+    q, keys, values, table, kv_lens, _ = example([1], [5])
+    args = q[:0], keys, values, table[:0], kv_lens[:0]
+    for found in (paged_attention(*args, return_lse=True), run_triton(paged_attention, *args, return_lse=True)[0]):
+        assert found.out.shape == (0, 9, 64) and found.lse.shape == (0, 9)
+
+
+@pytest.mark.parametrize("num_splits", [1, 3])
+def test_a_few_drafts_on_a_long_context(run_triton, num_splits):
+    agree(run_triton, example([5, 3], [170, 64]), num_splits=num_splits)
+
+
+def test_a_window_wider_than_32_bits_hides_nothing(run_triton):
+    agree(run_triton, example([1, 30], [90, 48]), window=2**40)
+
+
 OPTIONS = {
     "window": {"window": 7},
     "window of one": {"window": 1},
@@ -158,6 +180,24 @@ def test_splits_fill_the_gpu():
 )
 def test_what_does_not_fit_is_refused(change, words):
     args = [change.get(i, lambda x: x)(x) for i, x in enumerate(example([1, 1], [5, 20]))]
+    with pytest.raises(ValueError, match=words):
+        paged_attention(*args[:5], q_starts=args[5])
+
+
+@pytest.mark.parametrize(
+    ("place", "values", "words"),
+    [
+        (5, [0, 1, 1], "q_starts"),
+        (5, [1, 1, 2], "q_starts"),
+        (5, [0, 3, 2], "q_starts"),
+        (4, [0, 20], "kv_lens"),
+        (4, [5, 65], "kv_lens"),
+    ],
+)
+def test_lengths_that_do_not_fit_are_refused(place, values, words):
+    """Two Queries, one each; tables of 4 blocks of 16."""
+    args = list(example([1, 1], [5, 20]))
+    args[place] = torch.tensor(values, dtype=torch.int32)
     with pytest.raises(ValueError, match=words):
         paged_attention(*args[:5], q_starts=args[5])
 
