@@ -47,6 +47,24 @@ def test_numbers_are_those_of_the_machine_code(compiled):
 
 
 @pytest.mark.skipif(INTERPRET, reason="TRITON_INTERPRET=1 is set for this whole process: nothing compiles in it")
+def test_float32_is_multiplied_as_float32():
+    """Not rounded to tf32's 10 bits, which the interpreter would not show."""
+    case = next(c for c in aot.cases() if c.label.startswith("8 heads, 48 + 16") and "fp32" in c.label)
+    assert "tf32" not in aot._compile(case, 90).asm["ptx"]
+    for path in aot.sources():
+        assert path.name == "_dot.py" or "tl.dot(" not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(INTERPRET, reason="TRITON_INTERPRET=1 is set for this whole process: nothing compiles in it")
+def test_a_pool_at_an_odd_address_is_not_copied_16_bytes_at_a_time():
+    aligned, odd = (
+        aot._compile(next(c for c in aot.cases() if c.label == f"{label}, bf16"), 90).asm["ptx"]
+        for label in ("any shape", "pools at odd addresses")
+    )
+    assert "st.global.v4" in aligned and "st.global.v" not in odd
+
+
+@pytest.mark.skipif(INTERPRET, reason="TRITON_INTERPRET=1 is set for this whole process: nothing compiles in it")
 def test_spills_errors_and_too_much_memory_are_found():
     """Tiles that no registers can hold, an argument without a type, and a byte of shared memory too many."""
     case = next(c for c in aot.cases() if c.kernel.__name__ == "_paged_attention_kernel")

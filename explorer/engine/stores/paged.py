@@ -16,6 +16,7 @@ Source: Kwon et al. 2023 (vLLM), arXiv:2309.06180, section 4.
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -115,7 +116,8 @@ class PagedStore(KVStore):
         if self.by_triton:
             longest = max(map(len, plan.tables))
             padded = [table + [0] * (longest - len(table)) for table in plan.tables]
-            numbers = (torch.tensor(x, dtype=torch.int32) for x in (padded, kv_lens, starts))
+            # torch takes lists of lists number by number: 0.86 and 0.23 ms for 32 sequences of 512 blocks.
+            numbers = (torch.from_numpy(np.array(x, dtype=np.int32)) for x in (padded, kv_lens, starts))
             table, lens, begins = (x.to(self.device) for x in numbers)
             plan.on_device = table, lens, begins
         else:
