@@ -68,7 +68,7 @@ def latent_far():
 
 @where_kernels_run
 def packed_far():
-    """Flash attention and sums over tokens that lie 2^27 elements apart, 20 of them; and over the same side by side."""
+    """Flash attention, sums and writes of 20 tokens that lie 2^27 elements apart; and of the same side by side."""
     torch.manual_seed(0)
     q, k, v = (torch.randn(20, HEADS, HEAD_DIM) for _ in range(3))
     starts, apart = torch.tensor([0, 18, 20], dtype=torch.int32), []
@@ -76,8 +76,10 @@ def packed_far():
     for i, x in enumerate((q, k, v)):
         apart.append(room.as_strided(x.shape, (1 << 27, HEAD_DIM, 1), i * HEADS * HEAD_DIM))
         apart[-1].copy_(x)
-    found = []
+    found, slots = [], torch.arange(20)
     for queries, keys, values in (apart, [x.contiguous() for x in apart]):
         out, lse = flash_attention(queries, keys, values, starts, return_lse=True)
-        found.append((out, lse, attention_sums(queries, keys, lse, starts)))
+        pools = [torch.zeros(2, HEADS, BLOCK_SIZE, HEAD_DIM, dtype=torch.bfloat16) for _ in range(2)]
+        kv_write(keys, values, *pools, slots)
+        found.append((out, lse, attention_sums(queries, keys, lse, starts), *pools))
     return tuple(found)

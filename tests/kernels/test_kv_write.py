@@ -56,6 +56,13 @@ def test_slots_of_minus_one_are_left_out(run_triton, kind):
     assert same(by_triton, expected), "Triton"
 
 
+def test_keys_and_values_may_lie_apart_in_different_ways(run_triton):
+    k, v, *rest = example(torch.float32)
+    expected, on_cpu, by_triton = both(run_triton, (k.contiguous(), v, *rest))
+    assert same(on_cpu, expected), "CPU path"
+    assert same(by_triton, expected), "Triton"
+
+
 def test_a_narrower_pool_rounds(run_triton):
     """Into float16: on its way to bfloat16 the interpreter cuts off where a GPU and torch round."""
     k, v, keys, values, slots = example(torch.float32)

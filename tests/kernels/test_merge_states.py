@@ -24,7 +24,12 @@ def parts_of(kv_len, cuts, tokens=3, heads=5, head_dim=24):
     return torch.stack([out for out, _ in parts]), torch.stack([lse for _, lse in parts]), attend(0, kv_len)
 
 
-@pytest.mark.parametrize("cuts", [[0, 50], [0, 1, 50], [0, 20, 20, 50], [0, 3, 9, 9, 9, 31, 50], [0, 0, 50]])
+MORE_THAN_LANES = [0] * 3 + list(range(45)) + [44, 50]  # several rounds; some lanes get a part without Keys first
+
+
+@pytest.mark.parametrize(
+    "cuts", [[0, 50], [0, 1, 50], [0, 20, 20, 50], [0, 3, 9, 9, 9, 31, 50], [0, 0, 50], MORE_THAN_LANES]
+)
 def test_parts_make_the_whole(run_triton, cuts):
     """A part without Keys has lse -inf and an output of 0."""
     outs, lses, expected = parts_of(50, cuts)
