@@ -21,11 +21,11 @@ PRESETS: dict[str, str] = {
     "masked": "-inf, -inf, -inf, -inf, 0.8, 1.9, -0.4, 0.3, 2.6, 1.1, 0.5, 1.4",
 }
 START = "late"
-MOST_KEYS, SCORE_LIMIT, BLOCK, CUT = 24, 1_000, 4, 8
+MOST_KEYS, SCORE_LIMIT, VALUE_LIMIT, BLOCK, CUT = 24, 1_000, 100, 4, 8
+# The Keys' Values; where there are fewer than Keys, they begin again.
 VALUES: tuple[tuple[float, float], ...] = (
-    *((1.0, 0.0), (0.5, -1.0), (-1.0, 2.0), (0.0, 1.5), (2.0, -0.5), (-0.5, 1.0), (1.5, 1.5), (-2.0, 0.5)),
-    *((0.0, -1.5), (3.0, 1.0), (-1.5, -1.0), (1.0, 2.5), (0.5, 0.5), (-1.0, -2.0), (2.5, 0.0), (0.0, 3.0)),
-    *((-0.5, -0.5), (1.5, -2.0), (-2.5, 1.0), (0.5, 2.0), (2.0, 2.0), (-1.5, 0.0), (1.0, -1.0), (0.0, 0.5)),
+    *((1.0, 0.0), (0.5, -1.0), (-1.0, 2.0), (0.0, 1.5), (2.0, -0.5), (-0.5, 1.0)),
+    *((1.5, 1.5), (-2.0, 0.5), (0.0, -1.5), (3.0, 1.0), (-1.5, -1.0), (1.0, 2.5)),
 )
 
 STORED = ("bf16", "fp16", "fp32")  # what scores are computed and stored in; narrower ones are not
@@ -43,12 +43,13 @@ def softmax_props(lang: Lang) -> dict[str, Any]:
         "presets": PRESETS,
         "start": START,
         "scores": PRESETS[START],
-        "values": [list(value) for value in VALUES],
+        "values": ", ".join(f"({x:g}, {y:g})" for x, y in VALUES),
         "dim": len(VALUES[0]),
         "block": BLOCK,
         "cut": CUT,
         "most": MOST_KEYS,
         "limit": SCORE_LIMIT,
+        "valueLimit": VALUE_LIMIT,
         "badges": _badges(lang),
     }
 

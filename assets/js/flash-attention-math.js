@@ -80,5 +80,13 @@ KV.flashAttention = (() => {
     const good = numbers.length >= fewest && numbers.length <= mostMany && numbers.every((n) => n === NOTHING || Math.abs(n) <= limit);
     return good ? numbers : null;
   };
-  return { NOTHING, start, fold, blocks, run, output, lse, whole, merge, gap, bare, half, parse, most };
+  // "(1, 0), (0.5, -1)", or the same without brackets, as pairs of numbers, or null.
+  const pairs = (text, mostMany, limit) => {
+    const numbers = parse(text.replace(/[()（）[\]]/g, " "), [2, 2 * mostMany], limit);
+    if (numbers === null || numbers.length % 2 !== 0 || numbers.includes(NOTHING)) return null;
+    return Array.from({ length: numbers.length / 2 }, (_, i) => numbers.slice(2 * i, 2 * i + 2));
+  };
+  // Values of `length` Keys: where too few were given, they begin again.
+  const spread = (values, length) => Array.from({ length }, (_, j) => values[j % values.length]);
+  return { NOTHING, start, fold, blocks, run, output, lse, whole, merge, gap, bare, half, parse, pairs, spread, most };
 })();

@@ -3,8 +3,8 @@ KV.widgets["flash-attention-merge"] = async (root, props, kv) => {
   "use strict";
   await Promise.all(["flash-attention-math", "flash-attention-view"].map(kv.load));
   const { el } = kv, math = KV.flashAttention, view = KV.flashView(kv, props), { digits, vector } = view;
-  let row = math.current || { scores: math.parse(props.scores, [2, props.most], props.limit), values: props.values };
-  row = { scores: row.scores, values: row.values.slice(0, row.scores.length) };
+  const start = math.parse(props.scores, [2, props.most], props.limit);
+  let row = math.current || { scores: start, values: math.spread(math.pairs(props.values, props.most, props.valueLimit), start.length) };
   root.classList.add("kv-card");
   const declaration = [{ name: "cut", kind: "range", label: kv.t("cut"), min: 1, max: props.most - 1, value: props.cut, format: (n) => kv.t("cut-at", { a: n, b: row.scores.length - n }) }];
   const controls = kv.controls(root, declaration, () => draw());

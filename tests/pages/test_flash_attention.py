@@ -40,9 +40,12 @@ def test_props_are_plain_and_inside_the_limits(lang):
         assert json.loads(json.dumps(props, allow_nan=False)) == props
     for written in softmax["presets"].values():
         scores = [float(word) for word in written.split(",")]
-        assert 2 <= len(scores) <= softmax["most"] == len(softmax["values"])
+        assert 2 <= len(scores) <= softmax["most"]
         assert all(score == -math.inf or abs(score) <= softmax["limit"] for score in scores)
-    assert {len(value) for value in softmax["values"]} == {softmax["dim"]}
+    values = [float(word) for word in re.findall(r"-?[\d.]+", softmax["values"])]
+    assert values == [x for value in flash_attention.VALUES for x in value]
+    assert all(abs(x) <= softmax["valueLimit"] for x in values) and softmax["dim"] == 2
+    assert len(values) == 2 * len(softmax["presets"]["late"].split(",")), "a Value for each Key of the first row"
     assert sizes["limits"]["tokens"] <= LIMITS["tokens"].high
     assert sizes["limits"]["heads"] <= LIMITS["num_heads"].high and sizes["limits"]["batch"] <= LIMITS["batch"].high
     start = sizes["start"]
