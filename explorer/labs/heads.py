@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 
 from explorer.labs._heads_cases import BLOCK_SIZE, Case, Pool, Step, latent, shared_heads
-from explorer.labs._steadiness import between, remark, spread
+from explorer.labs._steadiness import between, remark, steadiness
 from explorer.labs.base import LABS, Chart, Lab, Progress
 from explorer.labs.bench import Bench
 from explorer.measuring.last_cache import last_cache_bytes
@@ -176,7 +176,7 @@ class Heads(Lab):
             "time_ratio_mla_to_mqa_p20": mla["time_ratio_p20"],
             "time_ratio_mla_to_mqa_p80": mla["time_ratio_p80"],
             "max_abs_difference": max(row["max_abs_difference"] for row in rows),
-            "spread": spread(rows, "step"),
+            **steadiness(rows, "step"),
         }
 
     def answer(self, summary: dict[str, Any]) -> Text | None:
@@ -186,7 +186,7 @@ class Heads(Lab):
         (time, around), (mla_time, mla_around) = (
             (f"{summary[key]:.1f}", between(summary[f"{key}_p20"], summary[f"{key}_p80"])) for key in (mha, mla)
         )
-        doubt = remark(summary["spread"])
+        doubt = remark(summary)
         return Text(
             f"Against MQA, MHA reads {fewer} times the bytes and takes {time} times as long {around.en}; MLA reads "
             f"{latents} times the bytes and takes {mla_time} times as long {mla_around.en}. In brackets: 20th to 80th "

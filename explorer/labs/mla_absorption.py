@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from explorer.labs._steadiness import between, remark, spread
+from explorer.labs._steadiness import between, remark, steadiness
 from explorer.labs._words import counted
 from explorer.labs.base import LABS, Chart, Lab, Progress
 from explorer.labs.bench import Bench
@@ -161,21 +161,26 @@ class MlaAbsorption(Lab):
             "stored_heads_ratio": last["stored_heads_ratio"],
             "latent_bytes": last["latent_bytes"],
             "bytes_ratio": last["stored_heads_bytes"] / last["latent_bytes"],
-            "spread": spread(rows, "absorbed", "expanded", "stored_heads"),
+            **steadiness(rows, "absorbed", "expanded", "stored_heads"),
         }
 
     def answer(self, summary: dict[str, Any]) -> Text | None:
         """Equal, faster, smaller, and how sure."""
-        difference, size = f"{summary['max_abs_difference']:.1e}", f"{summary['smallest_result_rms']:.2g}"
+        largest, size = summary["max_abs_difference"], f"{summary['smallest_result_rms']:.2g}"
+        equal = Text(
+            f"The results differ by {largest:.1e} at most, where their numbers are about {size} or more (root mean "
+            "square).",
+            f"结果最多相差 {largest:.1e}，而结果本身约为 {size} 或更大（均方根）。",
+        )
+        if not largest:
+            equal = Text("The results are equal to the last bit.", "结果逐位相等。")
         gain, around = f"{summary['speedup']:.1f}", between(summary["speedup_p20"], summary["speedup_p80"])
-        kv_len, fewer, doubt = summary["kv_len"], f"{summary['bytes_ratio']:.1f}", remark(summary["spread"])
+        kv_len, fewer, doubt = summary["kv_len"], f"{summary['bytes_ratio']:.1f}", remark(summary)
         return Text(
-            f"The results differ by {difference} at most, where their numbers are about {size} or more (root mean "
-            f"square). At {counted(kv_len, 'token')} expanding takes {gain} times as long as absorbing {around.en}; "
+            f"{equal.en} At {counted(kv_len, 'token')} expanding takes {gain} times as long as absorbing {around.en}; "
             f"storing every head would take {fewer} times the bytes. In brackets: 20th to 80th percentile.{doubt.en}",
-            f"结果最多相差 {difference}，而结果本身约为 {size} 或更大（均方根）。在 {kv_len:,} 个 token 时，"
-            f"展开耗时是吸收的 {gain} 倍{around.zh}；若为每个 head 都保存，字节数是潜变量的 {fewer} 倍。"
-            f"括号内为第 20 到第 80 百分位。{doubt.zh}",
+            f"{equal.zh}在 {kv_len:,} 个 token 时，展开耗时是吸收的 {gain} 倍{around.zh}；"
+            f"若为每个 head 都保存，字节数是潜变量的 {fewer} 倍。括号内为第 20 到第 80 百分位。{doubt.zh}",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:

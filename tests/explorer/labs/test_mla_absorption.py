@@ -53,7 +53,8 @@ def test_a_wrong_result_is_seen(monkeypatch):
 
 
 def test_the_answer_in_both_languages():
-    summary = {"max_abs_difference": 3.2e-7, "speedup": 17.7, "kv_len": 2048, "bytes_ratio": 80 / 9, "spread": 1.3}
+    summary = {"max_abs_difference": 3.2e-7, "speedup": 17.7, "kv_len": 2048, "bytes_ratio": 80 / 9}
+    summary |= {"spread": 1.3, "load_average": 1.0, "cpu_count": 2}
     summary |= {"speedup_p20": 15.04, "speedup_p80": 18.1, "smallest_result_rms": 0.0362}
     answer = LABS["mla-absorption"]().answer(summary)
     assert "3.2e-07" in answer.en and "17.7 times" in answer.en and "8.9 times" in answer.en
@@ -61,3 +62,5 @@ def test_the_answer_in_both_languages():
     assert "2,048 个 token" in answer.zh and "（15.0 到 18.1）" in answer.zh and "0.036" in answer.zh
     doubtful = LABS["mla-absorption"]().answer(summary | {"spread": 2.84})
     assert "2.8 times the 20th" in doubtful.en and "2.8 倍" in doubtful.zh
+    equal = LABS["mla-absorption"]().answer(summary | {"max_abs_difference": 0.0})
+    assert equal.en.startswith("The results are equal to the last bit. At") and equal.zh.startswith("结果逐位相等。在")
