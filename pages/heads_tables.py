@@ -73,7 +73,7 @@ def models_table(ctx: Ctx) -> str:
         ratio = f"{model.heads // kv}×"
         size = units.binary(model.bytes_per_token())
         rows.append([model.title, str(model.year), kind, str(model.heads), str(kv), ratio, size])
-    return table(head, rows, ctx.t("models-caption"), _both(ctx))
+    return table(head, rows, ctx.t("models-caption"), _both(ctx), "is-dated")
 
 
 def sizes_table(ctx: Ctx) -> str:

@@ -32,7 +32,12 @@ KV.widgets["heads-absorb"] = (root, props, kv) => {
 
   const controls = kv.controls(root, [{ name: "rotate", kind: "check", label: kv.t("rotate"), value: false }], () => draw());
   const HEAD = ["token", "latent", "key", "score", "moved", "score2"];
-  const TURNED = ["key", "score", "moved"], heads = HEAD.map((name) => el("th", { scope: "col" }, kv.t(`head-${name}`)));
+  // "expanded: q · k": the word before the colon has no room on a phone.
+  const title = (name) => {
+    const [, word, sum] = kv.t(`head-${name}`).match(/^(.+[:：] ?)?(.+)$/);
+    return word ? [el("span", { class: "ab-word" }, word), sum] : [sum];
+  };
+  const TURNED = ["key", "score", "moved"], heads = HEAD.map((name) => el("th", { scope: "col" }, title(name)));
   const body = el("tbody"), rows = grid("c").map((cells, j) => {
     const outs = HEAD.slice(2).map((name) => el("td", { class: "kv-num", "data-out": `${name}${j}` }));
     body.append(el("tr", {}, el("th", { scope: "row" }, String(j + 1)), el("td", {}, cells), ...outs));
@@ -63,7 +68,7 @@ KV.widgets["heads-absorb"] = (root, props, kv) => {
   });
   const draw = () => {
     const { rotate } = controls.values, found = both(rotate);
-    for (const name of TURNED) heads[HEAD.indexOf(name)].textContent = kv.t(`head-${name}${rotate ? "-rotated" : ""}`);
+    for (const name of TURNED) heads[HEAD.indexOf(name)].replaceChildren(...title(`${name}${rotate ? "-rotated" : ""}`));
     found.forEach((item, j) => {
       const shown = [text(item.key), String(item.expanded).replace("-", "−"), text(item.moved), String(item.absorbed).replace("-", "−")];
       rows[j].forEach((cell, i) => { cell.textContent = shown[i]; });

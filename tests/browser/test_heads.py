@@ -272,3 +272,21 @@ def test_the_lab_measures_what_its_controls_say_and_leaves_the_drawing_alone(vis
     tab = visit(tab.url.split("/")[-1]).page
     assert tab.locator("#lab-heads").get_by_label("Query heads").input_value() == "8"
     assert tab.locator("#lab-mla-absorption").get_by_label("Heads").input_value() == "16"
+
+
+def test_a_phone_shows_both_scores_and_where_a_table_goes_on(visit: Visitor) -> None:
+    for lang in ("heads", "zh-heads"):
+        tab = visit(f"{lang}?rotate=true", width=390).page
+        box = tab.locator("#heads-absorb .kv-table-wrap").bounding_box()
+        last = tab.locator('#heads-absorb [data-out="score20"]').bounding_box()
+        assert box and last and last["x"] + last["width"] <= box["x"] + box["width"] + 1, lang
+        assert tab.locator("#heads-absorb thead th").all_inner_texts()[-1] == "q′ · c"
+        assert "scroll" in tab.evaluate(
+            "getComputedStyle(document.querySelector('.kv-table-wrap')).backgroundAttachment"
+        )
+        tab.locator('[data-cell="q0"]').focus()
+        tab.keyboard.press("Shift+Tab")
+        ring = tab.evaluate(
+            "[document.activeElement.dataset.control, getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        assert ring == ["rotate", "solid"]
