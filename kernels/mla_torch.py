@@ -30,7 +30,7 @@ def check_latents(q_latent: Tensor, q_rope: Tensor, latent_cache: Tensor, block_
             f"block_table {tuple(block_table.shape)}, kv_lens {tuple(kv_lens.shape)}: expected a row and a length for "
             f"each of {num_seqs} sequences"
         )
-    if num_seqs and not kv_lens.is_cuda and not 1 <= int(kv_lens.min()) <= int(kv_lens.max()) <= capacity:
+    if num_seqs and kv_lens.device.type == "cpu" and not 1 <= int(kv_lens.min()) <= int(kv_lens.max()) <= capacity:
         raise ValueError(f"kv_lens {kv_lens.tolist()}: expected 1 to {capacity}, what the block table can hold")
 
 

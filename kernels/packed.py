@@ -39,7 +39,7 @@ def _check_starts(q: Tensor, k: Tensor, cu_seqlens: Tensor, cu_seqlens_k: Tensor
             raise ValueError(
                 f"cu_seqlens {starts.dtype}, strides {starts.stride()}: expected contiguous int32 or int64"
             )
-    if cu_seqlens.is_cuda:
+    if cu_seqlens.device.type != "cpu":
         return  # reading them would make the GPU wait
     lens, lens_k = cu_seqlens.diff(), cu_seqlens_k.diff()
     ends = int(cu_seqlens[-1]) == q.shape[0] and int(cu_seqlens_k[-1]) == k.shape[0]

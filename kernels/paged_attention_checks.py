@@ -41,7 +41,7 @@ def check_lengths(q: Tensor, block_table: Tensor, kv_lens: Tensor, q_starts: Ten
 
     Only where the numbers lie on the CPU: reading them on a GPU would make it wait.
     """
-    if q_starts.is_cuda:
+    if q_starts.device.type != "cpu":
         return
     q_lens, capacity = q_starts.diff(), block_table.shape[1] * block_size
     if int(q_starts[0]) or int(q_starts[-1]) != q.shape[0] or bool((q_lens < 0).any()):

@@ -33,13 +33,16 @@ def where_kernels_run(work):
 
 @where_kernels_run
 def paged_far():
-    """Write 20 tokens into block `FAR` and block 1, copy block `FAR`, attend to the copy and block 1.
+    """Write 20 tokens into block `FAR` and block 1, copy block `FAR`, attend to the copy and block 1, 20 far Queries.
 
     Returns:
         Attention's output, and what it is on a small pool.
     """
     torch.manual_seed(0)
-    k, v, q = torch.randn(20, KV_HEADS, HEAD_DIM), torch.randn(20, KV_HEADS, HEAD_DIM), torch.randn(1, HEADS, HEAD_DIM)
+    k, v, new = (torch.randn(20, heads, HEAD_DIM) for heads in (KV_HEADS, KV_HEADS, HEADS))
+    q = torch.empty(20 << 27, dtype=torch.bfloat16).as_strided(new.shape, (1 << 27, HEAD_DIM, 1))
+    q.copy_(new)
+    starts = torch.tensor([0, 20], dtype=torch.int32)
     token = torch.arange(20)
     found = []
     for far in (FAR, 2):
@@ -48,7 +51,8 @@ def paged_far():
         kv_write(k, v, keys, values, blocks[token // BLOCK_SIZE] * BLOCK_SIZE + token % BLOCK_SIZE)
         block_copy([keys, values], [(far, far + 1)])
         table, kv_lens = torch.tensor([[far + 1, 1]], dtype=torch.int32), torch.tensor([20], dtype=torch.int32)
-        found.append(paged_attention(q.bfloat16(), keys, values, table, kv_lens).out)
+        queries = q if far == FAR else q.contiguous()
+        found.append(paged_attention(queries, keys, values, table, kv_lens, q_starts=starts).out)
     return tuple(found)
 
 

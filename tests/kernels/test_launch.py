@@ -154,6 +154,23 @@ def test_a_ragged_batch_with_as_many_tokens_as_sequences_is_no_decode_step(launc
     assert launches[0][0][1][0] == 4
 
 
+def test_launchers_that_are_told_the_lengths_read_nothing_back(launches):
+    """On a GPU that would make the host wait, and a CUDA graph could not be recorded. Meta tensors cannot be read."""
+    with torch.device("meta"):
+        q, x, pool = torch.empty(6, 9, 64), torch.empty(6, 3, 64), torch.empty(4, 3, 16, 64)
+        starts, lens, table = torch.empty(3).int(), torch.empty(2).int(), torch.empty(2, 2).int()
+        kv_write.kv_write(x, x, pool, pool, torch.empty(6).long())
+        paged.paged_attention(q, pool, pool, table, lens, q_starts=starts, max_q_len=4, max_kv_len=20, return_lse=True)
+        paged.paged_attention(q[:2], pool, pool, table, lens, window=5, num_splits=3)
+        flash_attention.flash_attention(q, x, x, starts, max_q_len=4, return_lse=True)
+        attention_sums.attention_sums(q, x, torch.empty(9, 6), starts, max_kv_len=4)
+        latents = torch.empty(2, 4, 48), torch.empty(2, 4, 16), torch.empty(4, 16, 64)
+        mla_decode.mla_decode(*latents, table, lens, scale=1.0, num_splits=3)
+    assert len(launches) == 8, "six kernels, and two of them merge their splits"
+    with torch.device("meta"), pytest.raises(RuntimeError, match="meta"):
+        flash_attention.flash_attention(q, x, x, starts)  # the longest sequence has to be read
+
+
 def run_shapes():
     """Each launcher at a shape of its AOT_CASES."""
     x, pool, ids = torch.zeros(16, 3, 64).bfloat16(), torch.zeros(16, 3, 16, 64).bfloat16(), torch.arange(16)
