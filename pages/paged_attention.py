@@ -14,6 +14,7 @@ from pages._explorable import explorable
 from pages._lab_panel import lab_panel
 from pages._page import Ctx, Page
 from pages.paged_attention_actions import LIMITS, MAX_ACTIONS
+from pages.paged_attention_scenes import SCENES
 
 MODELS = ("llama-3.1-8b", "qwen3-32b", "smollm2-135m")
 
@@ -28,7 +29,8 @@ def play_props(lang: Lang) -> dict[str, Any]:
         "maxActions": MAX_ACTIONS,
         "maxStates": play.MAX_STATES,
         "maxLive": play.MAX_LIVE,
-        "computed": _computed(lang),
+        "scenes": SCENES,
+        **_origins(lang),
     }
 
 
@@ -39,7 +41,7 @@ def size_props(lang: Lang) -> dict[str, Any]:
         {"name": name, "title": spec.title, "bytes": cache_bytes(spec, 1, 1, "bf16").total_bytes}
         for name, spec in specs.items()
     ]
-    return {"mixes": tables.MIXES, "models": models, "computed": _computed(lang)}
+    return {"mixes": tables.MIXES, "models": models, **_origins(lang)}
 
 
 def build(ctx: Ctx) -> None:
@@ -54,7 +56,7 @@ def build(ctx: Ctx) -> None:
     question(ctx, "ask-size")
     prose(ctx, "size")
     subheading(ctx, "prefix-title")
-    explorable(ctx, "paged-attention-prefix", {"computed": _computed(ctx.lang)}, "paged-attention-prefix")
+    explorable(ctx, "paged-attention-prefix", _origins(ctx.lang), "paged-attention-prefix")
     question(ctx, "ask-prefix")
     prose(ctx, "prefix")
     subheading(ctx, "measure-title")
@@ -78,8 +80,9 @@ def _beside(ctx: Ctx, left_sections: tuple[str, ...], right_sections: tuple[str,
                 prose(ctx, section)
 
 
-def _computed(lang: Lang) -> dict[str, str]:
-    return {"mark": MARKS[Origin.COMPUTED], "word": WORDS[Origin.COMPUTED].get(lang)}
+def _origins(lang: Lang) -> dict[str, dict[str, str]]:
+    both = (Origin.COMPUTED, Origin.TOY)
+    return {each.value: {"name": each.value, "mark": MARKS[each], "word": WORDS[each].get(lang)} for each in both}
 
 
 PAGE = Page("paged-attention", 1, 4, Text("PagedAttention", "PagedAttention"), build)

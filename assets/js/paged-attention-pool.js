@@ -58,12 +58,14 @@ KV.pagedAttentionPool = (left, right, kv, props, words, act, refocus) => {
 
   const drawCard = (seq, card) => {
     const [limit, final] = state.requests[seq], have = state.paged.tokens[seq], table = state.paged.tables[seq] ?? [];
-    const waits = state.paged.waiting.some(([other]) => String(other) === seq), there = seq in state.reserved.rows;
+    const waits = state.paged.waiting.some(([other]) => String(other) === seq), there = state.reserved.tokens[seq];
     const waitsThere = state.reserved.waiting.some(([other]) => String(other) === seq);
+    // Where the other scheme stands, if it stands elsewhere.
+    const chip = waitsThere ? (waits ? null : "chip-waits") : there === undefined ? (waits || have !== undefined ? "chip-ended" : null) : there === have ? null : "chip-has";
     card.title.textContent = have === undefined ? kv.t(waits ? "card-waits" : "card-gone", { final }) : kv.t("card-runs", { have, final, limit });
-    card.chips.replaceChildren(...(waitsThere ? [el("span", { class: "pa-chip" }, kv.t("chip-waits"))] : !there && have !== undefined ? [el("span", { class: "pa-chip" }, kv.t("chip-ended"))] : []));
+    card.chips.replaceChildren(...(chip ? [el("span", { class: "pa-chip" }, kv.t(chip, { have: there }))] : []));
     card.buttons[2].hidden = have === undefined;
-    card.buttons[0].hidden = card.buttons[1].hidden = have === undefined && !there;
+    card.buttons[0].hidden = card.buttons[1].hidden = have === undefined && there === undefined;
     while (card.blocks.length > table.length) card.blocks.pop().node.remove();
     table.forEach((id, i) => {
       if (!card.blocks[i]) { card.blocks[i] = makeBlock(seq, i); card.table.append(card.blocks[i].node); }

@@ -1,7 +1,7 @@
 // A prefix that several requests have in common: which blocks they share, and what that saves.
 KV.widgets["paged-attention-prefix"] = async (root, props, kv) => {
   "use strict";
-  await KV.load("paged-attention-math");
+  await Promise.all(["math", "badge"].map((part) => KV.load(`paged-attention-${part}`)));
   const { el } = kv, math = KV.pagedAttention, SHOWN = 4, MOST_BLOCKS = 40;
   const stage = el("div"), panel = el("div", { class: "pa-panel" }), rows = el("div", { class: "pa-rows", role: "img" }), answer = el("p", {}), readout = el("dl", { class: "pa-readout" });
   const cells = Object.fromEntries(["apart", "together", "saved", "prefill"].map((name) => {
@@ -9,8 +9,8 @@ KV.widgets["paged-attention-prefix"] = async (root, props, kv) => {
     readout.append(el("div", {}, el("dt", {}, kv.t(`out-${name}`)), el("dd", {}, output)));
     return [name, output];
   }));
-  const badge = el("span", { class: "kv-badge kv-computed" }, el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, props.computed.mark), props.computed.word);
-  stage.append(rows, answer);
+  const badge = KV.pagedAttentionBadge(kv, props.computed), key = (kind, text) => el("li", {}, el("span", { class: `kv-blk is-${kind}` }), kv.t(text));
+  stage.append(rows, el("ul", { class: "pa-legend pa-keys", "aria-hidden": "true" }, key("shared", "prefix-shared"), key("used", "prefix-own"), el("li", {}, kv.t("prefix-numbers"))), answer);
   root.append(el("div", { class: "kv-card pa-sizes" }, stage, panel, el("div", {}, readout, el("p", {}, badge))));
   const controls = kv.controls(panel, [
     { name: "requests", kind: "range", label: kv.t("requests"), min: 2, max: 32, value: 2 },

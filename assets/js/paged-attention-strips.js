@@ -1,19 +1,15 @@
-// The same memory twice, slot by slot: in blocks, and in one reserved piece for each request; below it where all slots went.
-KV.pagedAttentionStrips = (host, kv, props, words) => {
+// The same memory twice, slot by slot: in blocks, and in one reserved piece for each request; in `below` where all slots went.
+KV.pagedAttentionStrips = (host, below, kv, props, words) => {
   "use strict";
   const { el, svg } = kv, size = props.blockSize, total = props.numBlocks * size, HEIGHT = 34;
   const parts = ["used", "later", "never", "hole", "free"];
   const pattern = (name, d) => svg("pattern", { id: `pa-${name}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" }, svg("rect", { class: "pa-bound", width: 6, height: 6 }), svg("path", { class: "pa-hatch", d }));
-  const strip = (name) => {
-    const root = svg("svg", { class: "pa-strip", role: "img", height: HEIGHT, "aria-label": kv.t(`strip-${name}`) });
-    host.append(el("h3", { class: "pa-strip-title" }, kv.t(`strip-${name}`)), root);
-    return root;
-  };
-  const roots = { paged: strip("paged"), reserved: null }, waits = {};
-  waits.paged = host.appendChild(el("p", { class: "kv-note pa-waits" }));
-  roots.reserved = strip("reserved");
-  waits.reserved = host.appendChild(el("p", { class: "kv-note pa-waits" }));
-  const happened = host.appendChild(el("p", { class: "pa-happened" }));
+  const roots = {}, waits = {};
+  for (const name of ["paged", "reserved"]) {
+    roots[name] = svg("svg", { class: "pa-strip", role: "img", height: HEIGHT, "aria-label": kv.t(`strip-${name}`) });
+    waits[name] = el("p", { class: "pa-waits" });
+    host.append(el("div", { class: "pa-strip-top" }, el("h3", {}, kv.t(`strip-${name}`)), waits[name]), roots[name]);
+  }
   roots.paged.append(svg("defs", {}, pattern("later", "M-1 7L7 -1M-1 1L1 -1M5 7L7 5"), pattern("never", "M0 0L6 6M6 0L0 6")));
   host.append(el("ul", { class: "pa-legend", "aria-hidden": "true" }, parts.map((part) => el("li", {}, svg("svg", { class: "pa-key", width: 22, height: 14 }, svg("rect", { class: `pa-part is-${part}`, x: 1, y: 1, width: 20, height: 12 })), kv.t(`legend-${part}`))), el("li", {}, kv.t("legend-shared"))));
   let shown = null, width = 0;
@@ -51,12 +47,11 @@ KV.pagedAttentionStrips = (host, kv, props, words) => {
   };
 
   const ROWS = ["running", "waiting", "tokens", "used", "bound", "hole", "free", "sum", "share", "generated", "ended"];
-  const outs = { paged: {}, reserved: {} };
-  const body = el("tbody", {}, ROWS.map((row) => el("tr", { class: row === "sum" ? "is-sum" : null }, el("th", { scope: "row" }, kv.t(`row-${row}`)),
+  const outs = { paged: {}, reserved: {} }, holes = el("th", { scope: "row" });
+  const body = el("tbody", {}, ROWS.map((row) => el("tr", { class: row === "sum" ? "is-sum" : null }, row === "hole" ? holes : el("th", { scope: "row" }, kv.t(`row-${row}`)),
     ["paged", "reserved"].map((name) => { outs[name][row] = el("output", { "data-out": `${name}-${row}` }); return el("td", { class: "kv-num" }, outs[name][row]); }))));
-  const mark = el("span", { class: "kv-badge kv-computed" }, el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, props.computed.mark), props.computed.word);
-  const caption = el("caption", {}, kv.t("counts-caption", { total }), " ", mark);
-  host.append(el("table", { class: "kv-table pa-counts" }, caption,
+  const caption = el("caption", {}, kv.t("counts-caption", { total }), " ", KV.pagedAttentionBadge(kv, props.computed), " ", KV.pagedAttentionBadge(kv, props.toy));
+  below.append(el("table", { class: "kv-table pa-counts" }, caption,
     el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, kv.t("column-paged")), el("th", { scope: "col" }, kv.t("column-reserved")))), body));
 
   const sumOf = (tokens) => Object.values(tokens).reduce((sum, n) => sum + n, 0);
@@ -64,10 +59,12 @@ KV.pagedAttentionStrips = (host, kv, props, words) => {
   const count = (state, limit) => {
     const { paged: p, reserved: r } = state, used = p.used * size - p.unfilled, [kept, later, never, hole, free] = r.waste[limit];
     const line = (numbers) => `${numbers.join(" + ")} = ${numbers.reduce((a, b) => a + b, 0)}`;
+    const sumKind = (kind) => paged(state).reduce((sum, piece) => sum + (piece[0] === kind ? piece[2] : 0), 0);
+    const bound = (later, never) => kv.t("bound-sum", { later, never, sum: later + never });
     const common = (s) => ({ running: Object.keys(s.tokens).length, waiting: s.waiting.length, tokens: sumOf(s.tokens), generated: s.generated, ended: s.ended });
     return {
-      paged: { ...common(p), used, bound: p.unfilled, hole: 0, free: p.free * size, sum: line([used, p.unfilled, 0, p.free * size]), share: share(used, used + p.unfilled) },
-      reserved: { ...common(r), used: kept, bound: kv.t("bound-sum", { later, never, sum: later + never }), hole, free, sum: line([kept, later + never, hole, free]), share: share(kept, kept + later + never) },
+      paged: { ...common(p), used, bound: bound(sumKind("later"), sumKind("never")), hole: 0, free: p.free * size, sum: line([used, p.unfilled, 0, p.free * size]), share: share(used, used + p.unfilled) },
+      reserved: { ...common(r), used: kept, bound: bound(later, never), hole, free, sum: line([kept, later + never, hole, free]), share: share(kept, kept + later + never) },
     };
   };
   const names = (items) => words.list(items.map(([seq]) => words.name(seq)));
@@ -82,9 +79,9 @@ KV.pagedAttentionStrips = (host, kv, props, words) => {
       waits[name].textContent = state[name].waiting.length ? kv.t(`waits-${name}`, { names: names(state[name].waiting) }) : "";
       roots[name].setAttribute("aria-label", kv.t(`alt-${name}`, { used: found[name].used, bound: found[name].bound, hole: found[name].hole, free: found[name].free, total }));
     }
-    happened.textContent = words.reserved(state);
+    holes.textContent = kv.t("row-hole", { limit });
   };
   new ResizeObserver(() => { if (host.clientWidth !== width) draw(); }).observe(host);
-  // `limit`: slots that the next request would need in one piece.
+  // `limit`: slots that the next request in line would need in one piece.
   return (state, limit) => { shown = { state, limit }; draw(); };
 };

@@ -2,9 +2,9 @@
 // and answers with states. Clicks never race: they join the list, and one request at a time fetches the states still missing.
 KV.widgets["paged-attention"] = async (root, props, kv) => {
   "use strict";
-  await Promise.all(["words", "pool", "strips"].map((part) => KV.load(`paged-attention-${part}`)));
+  await Promise.all(["badge", "words", "pool", "strips"].map((part) => KV.load(`paged-attention-${part}`)));
   const { el } = kv, words = KV.pagedAttentionWords(kv), RUN_MS = 750, KEY = "play", LONGEST = 1500;
-  let actions = [], states = [], epoch = 0, busy = false, player = null, timer = 0;
+  let actions = [], states = [], epoch = 0, busy = false, player = null, timer = 0, opening = null;
 
   // The address: n28.64.45 a request, s a step (s3 three), g0.6 growth, f0 a branch, x1 an end; joined by "-".
   const LETTERS = { new: "n", grow: "g", step: "s", fork: "f", finish: "x" }, KINDS = Object.fromEntries(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind]));
@@ -18,7 +18,7 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
   };
 
   const stage = el("div", { class: "pa-stage" }), bar = el("div", { class: "pa-bar", role: "group", "aria-label": kv.t("bar") }), form = el("div", { class: "pa-form" });
-  const say = el("p", { class: "pa-say", role: "alert" }), left = el("div", { class: "pa-left" }), right = el("div", { class: "pa-right" }), history = el("div", { class: "pa-history" }), strips = el("div", { class: "pa-strips" });
+  const say = el("p", { class: "pa-say", role: "alert" }), left = el("div", { class: "pa-left" }), right = el("div", { class: "pa-right" }), history = el("div", { class: "pa-history" }), strips = el("div", { class: "pa-strips" }), table = el("div"), scenes = el("div", { class: "pa-bar pa-scenes", role: "group", "aria-label": kv.t("scenes") }, el("span", { "aria-hidden": "true" }, kv.t("scenes")));
   const counts = Object.fromEntries(["free", "used", "total", "shared", "unfilled"].map((name) => [name, el("output", { class: "kv-num", "data-out": name })]));
   const blocks = el("p", { class: "pa-blocks" }, kv.t("count-free"), " ", counts.free, " + ", kv.t("count-used"), " ", counts.used, " = ", counts.total, " ", kv.t("count-blocks"),
     el("span", { class: "pa-gap" }), kv.t("count-shared"), " ", counts.shared, el("span", { class: "pa-gap" }), kv.t("count-unfilled"), " ", counts.unfilled);
@@ -28,7 +28,8 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
   left.append(el("h3", {}, kv.t("requests-title")));
   right.append(el("h3", {}, kv.t("pool-title")));
   stage.append(left, right);
-  root.append(el("div", { class: "kv-card pa-card-box" }, form, bar, say, stage, blocks, history, strips));
+  scenes.append(...Object.entries(props.scenes).map(([name, scene]) => el("button", { type: "button", class: "pa-small", "data-scene": name, onclick: () => restart(scene.actions, scene.from) }, kv.t(`scene-${name}`))));
+  root.append(el("div", { class: "kv-card pa-card-box" }, form, bar, scenes, say, history, strips, stage, blocks, table));
 
   const controls = kv.controls(form, [
     { name: "prompt", kind: "range", label: kv.t("prompt"), unit: kv.t("unit"), min: 1, max: 95, value: 20 },
@@ -39,21 +40,25 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
   function agree(changed) {
     const v = controls.values, within = (n, low, high) => Math.max(low, Math.min(high, n));
     const stop = within(v.stop, changed === "stop" ? 2 : v.prompt + 1, v.limit), prompt = within(v.prompt, 1, (changed === "stop" ? stop : v.limit) - 1);
+    Object.assign(controls.input("prompt"), { max: v.limit - 1 });
+    Object.assign(controls.input("stop"), { max: v.limit });
     controls.set({ prompt, stop: within(stop, prompt + 1, v.limit) });
   }
   agree("limit");
 
   const drawPool = KV.pagedAttentionPool(left, right, kv, props, words, (action) => act(action), () => buttons.step.focus());
-  const drawStrips = KV.pagedAttentionStrips(strips, kv, props, words);
+  const drawStrips = KV.pagedAttentionStrips(strips, table, kv, props, words);
+  // Nobody overtakes: the next to get a piece is the first that waits, or else the one that the controls describe.
+  const nextLimit = ({ requests, reserved: { waiting } }) => (waiting.length ? requests[waiting[0][0]][0] : controls.values.limit);
   const bornBefore = (n) => actions.slice(0, n).filter(([kind]) => kind === "new" || kind === "fork").length;
   const paint = (n) => {
     const state = states[n], { paged } = state;
     drawPool(state);
-    drawStrips(state, controls.values.limit);
+    drawStrips(state, nextLimit(state));
     for (const [name, value] of Object.entries({ free: paged.free, used: paged.used, total: paged.free + paged.used, shared: paged.shared, unfilled: paged.unfilled })) counts[name].textContent = String(value);
     root.dataset.shown = n;
   };
-  const describe = (n) => words.paged(n ? actions[n - 1] : null, bornBefore(n - 1), states[n]);
+  const describe = (n) => words.say(n ? actions[n - 1] : null, bornBefore(n - 1), states[n], states[n - 1]);
   const redraw = () => { if (player) paint(player.index); };
   const show = (follow) => {
     const last = states.length - 1;
@@ -84,6 +89,8 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
       states.push(...answer.states);
       show(follow);
     }
+    if (opening !== null && states.length > actions.length) { player.go(opening); player.play(); }
+    opening = null;
     busy = false;
   };
   // What was not answered is taken back; with nothing to go back to, a wrong address gives way to the scripted start.
@@ -104,6 +111,7 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
   // Done from an earlier moment, an action replaces what came after that moment.
   const act = (action) => {
     if (!action) return;
+    opening = null;
     if (player) player.pause();
     if (player && player.index < states.length - 1) cut(player.index);
     if (actions.length >= props.maxActions) return;
@@ -114,7 +122,8 @@ KV.widgets["paged-attention"] = async (root, props, kv) => {
   };
   const arrive = () => act(["new", controls.values.prompt, controls.values.limit, controls.values.stop]);
   const undo = () => { rest(); if (player) player.pause(); if (actions.length) cut(actions.length - 1); enable(); pump(); };
-  const restart = (list) => { rest(); epoch += 1; actions = [...list]; states = states.slice(0, 1); say.dataset.kind = ""; enable(); if (player) show(true); pump(); };
+  // `from`: play from that moment on; without it, show the end.
+  const restart = (list, from = null) => { rest(); if (player) player.pause(); opening = from; epoch += 1; actions = [...list]; states = states.slice(0, 1); say.dataset.kind = ""; enable(); if (player) show(true); pump(); };
 
   // Something that a busy server would see: mostly steps, now and then an arrival, a branch or an end.
   const random = () => {

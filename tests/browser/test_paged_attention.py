@@ -1,100 +1,16 @@
 """PagedAttention in a real browser: after every click it shows what the block pool says, and no click is lost."""
 
-import json
 import random
-import re
 from collections.abc import Callable
-from fractions import Fraction
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page as Tab
 
-from explorer.estimators.paging import expected_unfilled, paging, place
-from explorer.estimators.sharing import Sharing
 from explorer.text import LANGUAGES, Lang
-from pages.paged_attention_actions import MAX_ACTIONS, read_actions
-from pages.paged_attention_play import BLOCK_SIZE, NUM_BLOCKS, SCRIPT, replay
+from pages.paged_attention_actions import MAX_ACTIONS
+from pages.paged_attention_play import SCRIPT
+from tests.browser.paged_attention_widget import READ, WIDGET, check, decoded, press, press_card, said, settled
 from tests.browser.watching import Visitor, query
-
-WIDGET = "#paged-attention .kv-widget"
-SETTLED = f"(() => {{ const w = document.querySelector('{WIDGET}'); return w.dataset.shown === w.dataset.actions }})()"
-READ = """() => {
-  const w = document.querySelector('#paged-attention .kv-widget'), all = (node, css) => [...node.querySelectorAll(css)];
-  const out = (name) => w.querySelector(`[data-out="${name}"]`).textContent;
-  const table = (card) => all(card, '.pa-target').map((node) => Number(node.textContent.replace('→', '')));
-  const kind = (strip, name) => all(strip, '.is-' + name).reduce((n, part) => n + Number(part.dataset.slots), 0);
-  const slots = (strip) => ['used', 'later', 'never', 'hole', 'free'].map((name) => kind(strip, name));
-  const of = (names, read) => Object.fromEntries(names.map((name) => [name, read(name)]));
-  return {
-    counts: of(['free', 'used', 'total', 'shared', 'unfilled'], (name) => Number(out(name))),
-    tables: Object.fromEntries(all(w, '.pa-card').map((card) => [card.dataset.request, table(card)])),
-    owners: all(w, '.pa-block').map((cell) => cell.dataset.owners),
-    freeCells: all(w, '.pa-block.is-free').length, sharedCells: all(w, '.pa-block.is-shared').length,
-    rows: of(['used', 'bound', 'hole', 'free', 'sum'], (name) => out(`reserved-${name}`)),
-    slots: all(w, '.pa-strip').map(slots),
-  };
-}"""
-
-
-def settled(tab: Tab) -> None:
-    """Wait until the last click has been answered and drawn."""
-    tab.wait_for_function(SETTLED)
-
-
-def press(tab: Tab, name: str) -> None:
-    tab.click(f'{WIDGET} [data-press="{name}"]')
-    settled(tab)
-
-
-def press_card(tab: Tab, request: int, name: str) -> None:
-    tab.click(f'{WIDGET} [data-request="{request}"] [data-act="{name}"]')
-    settled(tab)
-
-
-def decoded(text: str) -> list[list[Any]]:
-    """The actions of an address."""
-    kinds, found = {"n": "new", "g": "grow", "f": "fork", "x": "finish"}, []
-    for item in text.split("-"):
-        if item[0] == "s":
-            found += [["step"]] * int(item[1:] or 1)
-        else:
-            found.append([kinds[item[0]], *map(int, item[1:].split("."))])
-    return found
-
-
-def expected(actions: list[list[Any]], limit: str) -> dict[str, Any]:
-    """What the page must show after these actions, by the server's own pools."""
-    state = json.loads(json.dumps(replay(read_actions(actions), len(actions))[-1]))
-    paged, (used, later, never, hole, free) = state["paged"], state["reserved"]["waste"][limit]
-    counts = {name: paged[name] for name in ("free", "used", "shared", "unfilled")} | {"total": NUM_BLOCKS}
-    bound = later + never
-    return {
-        "counts": counts,
-        "tables": {request: paged["tables"].get(request, []) for request in state["requests"]},
-        "freeCells": paged["free"],
-        "sharedCells": paged["shared"],
-        "rows": {
-            "used": str(used),
-            "bound": f"{later} + {never} = {bound}",
-            "hole": str(hole),
-            "free": str(free),
-            "sum": f"{used} + {bound} + {hole} + {free} = {NUM_BLOCKS * BLOCK_SIZE}",
-        },
-        "reserved": [used, later, never, hole, free],
-        "paged": [BLOCK_SIZE * paged["used"] - paged["unfilled"], paged["unfilled"], 0, BLOCK_SIZE * paged["free"]],
-    }
-
-
-def check(tab: Tab, actions: list[list[Any]], limit: str = "64") -> dict[str, Any]:
-    seen: dict[str, Any] = tab.evaluate(READ)
-    counts = seen["counts"]
-    assert counts["free"] + counts["used"] == counts["total"] == NUM_BLOCKS, counts
-    (filled, later, never, *free), seen["reserved"] = seen["slots"]
-    seen["paged"] = [filled, later + never, *free]
-    wanted = expected(actions, limit)
-    assert {name: seen[name] for name in wanted} == wanted, actions
-    return seen
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
@@ -185,23 +101,25 @@ def test_one_scheme_serves_whom_the_other_lets_wait(visit: Visitor) -> None:
     settled(tab)
     press(tab, "new")
     press(tab, "new")
-    assert tab.locator(f"{WIDGET} .pa-waits").all_inner_texts() == ["", "Waits for a hole: D"]
-    assert tab.locator(f'{WIDGET} [data-request="3"] .pa-chip').inner_text() == "in one piece: waits"
+    assert tab.locator(f"{WIDGET} .pa-waits").all_inner_texts() == ["", "Waiting for a hole: D"]
+    assert tab.locator(f'{WIDGET} [data-request="3"] .pa-chip').inner_text() == "contiguous: waits"
     assert len(check(tab, [*SCRIPT, *[["new", 20, 64, 36]] * 2])["tables"]["3"]) == 2
     assert tab.locator(f'{WIDGET} [data-out="reserved-waiting"]').inner_text() == "1"
     tab.select_option(f'{WIDGET} [data-control="limit"]', "32")
-    assert tab.locator(f'{WIDGET} [data-out="reserved-hole"]').inner_text() == "16"
+    holes = tab.locator(f'{WIDGET} [data-out="reserved-hole"]')
+    assert holes.inner_text() == "16" and "shorter than 64" in tab.locator(f"{WIDGET} .pa-counts").inner_text()
     press_card(tab, 0, "finish")
     assert tab.locator(f"{WIDGET} .pa-waits").all_inner_texts() == ["", ""]
-    assert "D gets slots 0 to 63" in tab.locator(f"{WIDGET} .pa-happened").inner_text()
+    assert "Contiguous: D gets slots 0 to 63" in said(tab)
+    assert "shorter than 32" in tab.locator(f"{WIDGET} .pa-counts").inner_text(), "nobody waits: the control decides"
 
 
 def test_a_full_pool_says_so_and_loses_nothing(visit: Visitor) -> None:
     tab = visit("paged-attention?play=n90.96.96-n90.96.96").page
     settled(tab)
     press(tab, "new")
-    assert "waits" in tab.locator(f"{WIDGET} .kv-play-text").inner_text()
-    assert tab.locator(f"{WIDGET} .pa-waits").first.inner_text() == "Waits for blocks: C"
+    assert "C waits: too few blocks are free" in said(tab)
+    assert tab.locator(f"{WIDGET} .pa-waits").first.inner_text() == "Waiting for blocks: C"
     check(tab, [["new", 90, 96, 96], ["new", 90, 96, 96], ["new", 20, 64, 36]])
 
 
@@ -316,66 +234,3 @@ def test_a_crowded_pool_fits_a_phone_and_passes_axe(theme: str, visit: Visitor, 
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     check(tab, decoded(busy))
     axe(tab)
-
-
-JS = """(cases) => cases.map(([lengths, size, token, requests, prefix, tail]) => {
-  const m = KV.pagedAttention, p = m.paging(lengths, size), s = m.sharing(requests, prefix, tail, size);
-  const paged = [p.tokens, p.entries, p.slots, p.unfilled, p.tableBytes, m.expected(size), m.place(token, size)];
-  return [...paged, s.apart, s.together, s.prefill];
-})"""
-
-
-def test_javascript_equals_python_over_random_settings(visit: Visitor) -> None:
-    draw, cases = random.Random(16), []
-    for _ in range(300):
-        lengths = [draw.randint(1, 10 ** draw.randint(1, 6)) for _ in range(draw.randint(1, 64))]
-        numbers = (draw.randint(0, 10**6), draw.randint(2, 32), draw.randint(0, 512), draw.randint(1, 128))
-        cases.append([lengths, draw.choice([1, 2, 3, 16, 100, 512]), *numbers])
-    got = visit("paged-attention").page.evaluate(JS, cases)
-    for (lengths, size, token, requests, prefix, tail), js in zip(cases, got, strict=True):
-        found = paging(lengths, size)
-        full = prefix // size * size
-        shared = Sharing(requests, prefix + tail, full, prefix - full, 1, size)
-        assert js == [
-            *(found.tokens, found.blocks, found.slots, found.unfilled, found.table_bytes),
-            *(float(expected_unfilled(size)), list(place(token, size))),
-            *(shared.apart_blocks, shared.shared_blocks, shared.saved_prefill_tokens),
-        ]
-
-
-def size_out(tab: Tab, name: str) -> str:
-    return tab.locator(f'#paged-attention-size [data-out="{name}"]').inner_text()
-
-
-def test_block_sizes_with_own_lengths(visit: Visitor) -> None:
-    """34, 24 and 200 tokens in blocks of 16: 3 + 2 + 13 = 18 blocks, 288 - 258 = 30 empty slots of 128 KiB."""
-    opened = visit("paged-attention?mix=own")
-    tab = opened.page
-    settled(tab)
-    tab.wait_for_timeout(1_000)
-    asked = len(opened.urls)
-    names = ("tokens", "blocks", "unfilled", "each", "share", "waste", "table")
-    shown = [size_out(tab, name) for name in names]
-    assert shown == ["258", "18", "30", "10.00 against 7.5", "10.42 %", "3.75 MiB", "72 B"]
-    assert Fraction(30, 288) == Fraction(625, 6000)
-    assert tab.locator("#paged-attention-size .pa-formula").inner_text() == "⌊33 / 16⌋ = 2, 33 mod 16 = 1"
-    tab.locator('#paged-attention-size [data-control="block"]').press("Home")
-    assert [size_out(tab, name) for name in ("blocks", "unfilled", "table")] == ["258", "0", "1.01 KiB"]
-    tab.fill('#paged-attention-size [data-control="lengths"]', "34, zwei")
-    assert "Whole numbers" in tab.locator("#paged-attention-size .pa-say").inner_text()
-    assert size_out(tab, "tokens") == "258", "the last lengths that could be read stay"
-    assert len(opened.urls) == asked
-
-
-def test_a_prefix_one_token_short_costs_a_block_each(visit: Visitor) -> None:
-    """80 tokens fill five blocks of 16, 79 fill four; with 30 own ones each request has seven."""
-    tab = visit("paged-attention?prefix=80&requests=8").page
-    out = lambda name: tab.locator(f'#paged-attention-prefix [data-out="{name}"]').inner_text()  # noqa: E731
-    assert [out(name) for name in ("apart", "together", "saved")] == ["56", "21", "35 blocks (62.5 %)"]
-    assert out("prefill") == "560 tokens"
-    tab.locator('#paged-attention-prefix [data-control="prefix"]').press("ArrowLeft")
-    assert [out(name) for name in ("together", "prefill")] == ["28", "448 tokens"]
-    rows = tab.locator("#paged-attention-prefix .pa-row")
-    assert rows.count() == 4 and rows.first.locator(".is-shared").count() == 4
-    first, second = (re.findall(r"\d+", rows.nth(i).inner_text()) for i in (0, 1))
-    assert first[:4] == second[:4] and not set(first[4:]) & set(second[4:])

@@ -9,13 +9,14 @@ from fractions import Fraction
 import orjson
 import pytest
 
-from explorer.estimators.paging import expected_unfilled
+from explorer.estimators.paging import expected_unfilled, paging
 from explorer.text import LANGUAGES
 from pages import PAGES, paged_attention, paged_attention_play, paged_attention_tables
 from pages._content import sections, strings
 from pages._page import Ctx
 from pages.paged_attention_actions import LIMITS, MAX_ACTIONS, read_actions
 from pages.paged_attention_play import BLOCK_SIZE, MAX_STATES, NUM_BLOCKS, SCRIPT, answer, replay
+from pages.paged_attention_scenes import SCENES
 
 
 def states(*actions):
@@ -298,6 +299,29 @@ def test_the_shares_of_the_two_datasets_are_right(lang):
         share = expected_unfilled(16) / (tokens + expected_unfilled(16))
         assert f"{float(share):.1%}" in text
     assert "161 + 338" in text and "19 + 58" in text
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_what_is_said_of_the_mixes_is_right(lang):
+    """Near (B - 1) / 2 while blocks are shorter than requests, far from it where they are longer."""
+    text, mixes = sections("paged-attention", lang)["size"], paged_attention_tables.MIXES
+    means = [float(paging(mix, 16).unfilled_each) for mix in mixes.values()]
+    assert (f"{min(means):.1f}", f"{max(means):.1f}", float(expected_unfilled(16))) == ("6.8", "7.2", 7.5)
+    assert f"{float(paging(mixes['short'], 512).unfilled_each):.0f}" == "481" and expected_unfilled(512) == 255.5
+    assert all(number in text for number in ("6.8", "7.2", "7.5", "481", "255.5", "512"))
+
+
+def test_each_scene_shows_what_its_name_promises():
+    waits, holes, copy, full = (
+        states(*SCENES[name]["actions"])[SCENES[name]["from"] :] for name in ("waits", "holes", "copy", "full")
+    )
+    assert waits[-1]["reserved"]["waiting"] == [[3, 20]] and waits[-1]["paged"]["waiting"] == []
+    last = holes[-1]["reserved"]
+    lengths = [length for _, length in last["holes"]]
+    assert last["waiting"] == [[3, 20]] and holes[-1]["requests"]["3"][0] == 64 == sum(lengths) > max(lengths)
+    assert last["waste"]["64"][3] == 64 and "3" in holes[-1]["paged"]["tables"]
+    assert [state["paged"]["copies"] for state in copy] == [[], [], [[6, 10]], []]
+    assert [bool(state["paged"]["waiting"]) for state in full] == [False, False, False, True, True, True, False]
 
 
 def test_both_languages_say_the_same_with_the_same_numbers():
