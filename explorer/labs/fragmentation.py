@@ -32,7 +32,7 @@ class Fragmentation(Lab):
         "request reserves its longest possible length in one piece, and how much when blocks are handed out as it "
         "grows?",
         "让引擎回答一队长短不一的请求。同样大小的显存，若每个请求都按最大长度预留一整段，装着 token 的部分有多少？若"
-        "随增长按需分配 block，又有多少？",
+        "随增长按需分配块，又有多少？",
     )
     expect: ClassVar[Text] = Text(
         "The lengths are measured: the model answers every prompt until it ends by itself or is cut off. Then the "
@@ -41,13 +41,13 @@ class Fragmentation(Lab):
         "more steps. Reserving only the prompt and the longest answer wastes less and leaves holes of many sizes. "
         "Blocks leave the tails of last blocks unfilled, at most block_size - 1 slots a request. The mix decides: "
         "answers that nearly always reach the maximum leave little to gain. Steps count tokens, not seconds: a "
-        "larger batch makes a step slower. When blocks run out, the youngest request is sent back and starts again; "
-        "its repeated arithmetic is not counted here.",
+        "larger batch makes a step slower. When blocks run out, the youngest request is sent back to the queue; when "
+        "it returns, what it had is computed again, which is not counted here.",
         "长度是实测的：模型逐一回答提示词，直到自己结束或被截断。然后用同样多的槽位把这队请求服务两遍：一遍用引擎自己"
-        "的 block 池，一遍用首次适配的整段预留，逐步推进。预留的行大多空着，能同时运行的请求就少，整队要花更多步。若"
-        "只预留“提示词 + 最长回答”，浪费会少些，但会留下大小不一的空洞。分 block 时只有最后一个 block 的尾部空着，每"
-        "个请求最多 block_size - 1 个槽位。结果取决于长度分布：若回答几乎总是写满上限，能省的就不多。步数数的是 token"
-        "，不是秒：batch 越大，每步越慢。block 用完时，最晚来的请求被退回、之后重来，重复的计算没有计入。",
+        "的块池，一遍用首次适配的整段预留，逐步推进。预留的整段大多空着，能同时运行的请求就少，整队要花更多步。若只预"
+        "留“提示词 + 最长回答”，浪费会少些，但会留下大小不一的空洞。分块时只有末块的尾部空着，每个请求最多 "
+        "block_size - 1 个槽位。结果取决于长度分布：若回答几乎总是写满上限，能省的就不多。步数数的是 token，不是秒："
+        "batch 越大，每步越慢。块用完时，最晚来的请求退回队列；等它回来，已有的部分要重算，这些计算没有计入。",
     )
     source: ClassVar[str] = "Kwon et al. 2023 (vLLM), arXiv:2309.06180, sections 3.1 and 4.2, figure 2"
     columns: ClassVar[tuple[Column, ...]] = (
@@ -62,16 +62,16 @@ class Fragmentation(Lab):
     )  # fmt: skip
     column_titles: ClassVar[dict[str, Text]] = {
         "step": Text("Step", "步"),
-        "contiguous_filled": Text("Holds tokens, reserved", "装着 token（预留）"),
-        "paged_filled": Text("Holds tokens, blocks", "装着 token（block）"),
+        "contiguous_filled": Text("Holds tokens, contiguous", "装着 token（连续）"),
+        "paged_filled": Text("Holds tokens, blocks", "装着 token（分块）"),
         "reserved": Text("Reserved, filled later", "预留，之后会用到"),
         "internal": Text("Reserved, never filled", "预留，永远用不到"),
         "external": Text("Holes too small", "过小的空洞"),
-        "paged_unfilled": Text("Tails of last blocks", "最后一个 block 的尾部"),
-        "contiguous_running": Text("Running, reserved", "运行中（预留）"),
-        "paged_running": Text("Running, blocks", "运行中（block）"),
-        "contiguous_waiting": Text("Waiting, reserved", "排队（预留）"),
-        "paged_waiting": Text("Waiting, blocks", "排队（block）"),
+        "paged_unfilled": Text("Tails of last blocks", "末块的尾部"),
+        "contiguous_running": Text("Running, contiguous", "运行中（连续）"),
+        "paged_running": Text("Running, blocks", "运行中（分块）"),
+        "contiguous_waiting": Text("Waiting, contiguous", "排队（连续）"),
+        "paged_waiting": Text("Waiting, blocks", "排队（分块）"),
     }
     chart: ClassVar[Chart | None] = Chart(x="step", y=("contiguous_filled", "paged_filled"))
 
@@ -86,15 +86,15 @@ class Fragmentation(Lab):
     reserve: str = param(
         "context", Text("Reserved for each", "每个请求预留"), choices=("context", "answer"),
         help=Text(
-            "context: one length for all. answer: the request's own prompt and the longest answer.",
-            "context：所有请求同样长。answer：该请求的提示词加上回答的最大长度。",
+            "context: the whole context window. answer: the request's own prompt and the longest answer.",
+            "context：整个上下文窗口。answer：该请求的提示词加上回答的最大长度。",
         ),
     )  # fmt: skip
     max_len: int = param(
         1024, Text("Context window", "上下文窗口"), choices=(512, 1024, 2048, 4096), unit="tokens",
         help=Text("The longest prompt and its answer must fit.", "最长的提示词加上回答必须放得下。"),
     )  # fmt: skip
-    block_size: int = param(16, Text("Block size", "block 大小"), choices=(8, 16, 32, 64, 128, 256), unit="tokens")
+    block_size: int = param(16, Text("Block size", "块大小"), choices=(8, 16, 32, 64, 128, 256), unit="tokens")
     seed: int = param(0, Text("Seed", "随机种子"), minimum=0, maximum=999, step=1)
 
     def __post_init__(self) -> None:
@@ -192,13 +192,13 @@ class Fragmentation(Lab):
             return Text(
                 f"Everything fits at once here: {one} of the memory held tokens with reservation, {other} with blocks. "
                 "Choose more requests or less memory to see them wait.",
-                f"这里所有请求都放得下：整段预留时 {one} 的显存装着 token，分 block 时为 {other}。"
+                f"这里所有请求都放得下：整段预留时 {one} 的显存装着 token，分块时为 {other}。"
                 "增加请求或减少显存，才会看到排队。",
             )
         return Text(
             f"While requests were waiting, {one} of the memory held tokens with reservation and {other} with blocks; "
             f"{few} and {many} requests ran at once, and the queue was done after {slow} and {fast} steps.",
-            f"有请求排队时，整段预留方案中 {one} 的显存装着 token，分 block 方案为 {other}；同时运行的请求"
+            f"有请求排队时，整段预留方案中 {one} 的显存装着 token，分块方案为 {other}；同时运行的请求"
             f"平均为 {few} 与 {many} 个，整队分别用了 {slow} 步与 {fast} 步。",
         )
 

@@ -52,24 +52,24 @@ class PagedAttention(Lab):
 
     name: ClassVar[str] = "paged-attention"
     page: ClassVar[str] = "paged-attention"
-    title: ClassVar[Text] = Text("What do pages cost in speed?", "分页会慢多少？")
+    title: ClassVar[Text] = Text("What does paging cost in time?", "分页会慢多少？")
     question: ClassVar[Text] = Text(
         "How much longer does attention take when Keys and Values lie in blocks instead of one piece?",
-        "Key 与 Value 分散在 block 里，而不是连成一片时，attention 会慢多少？",
+        "Key 与 Value 分散在各个块里，而不是连成一片时，attention 会慢多少？",
     )
     expect: ClassVar[Text] = Text(
-        "Close to 1 at long contexts: both ways read the same bytes; a block table adds a lookup, and a plan for "
-        "each step, which short contexts feel more. Two arrangements are measured. Paged: the pool hands out "
-        "neighbouring blocks while it has them, in runs of up to 2,048 tokens; the runs of all requests lie in "
-        "random order. Scattered: every block lies anywhere. A CPU pays a fixed time for each piece that it "
+        "Close to 1 at long contexts: both ways read the same bytes. Paging adds look-ups in the block table and, once "
+        "a step, a plan of which slots to read; short contexts feel that more. Two placements are measured. Paged: the "
+        "pool hands out neighbouring blocks while it has them, in runs of up to 2,048 tokens; the runs of all requests "
+        "lie in random order. Scattered: every block lies anywhere. A CPU pays a fixed time for each piece that it "
         "multiplies, so many small scattered blocks cost a third to a half more; the engine's own pool (runs of up "
         "to 512 tokens) lies between. Both rivals get their best case: rows exactly as long as the context, runs "
         "that divide it. The shape is SmolLM2-135M's, 30 layers, filled with random numbers. Where memory happens to "
         "lie moves a time by up to a tenth, so everything is built eight times, in changing order: the ratio is the "
         "geometric mean of eight medians, its spread that of all rounds.",
         "上下文较长时接近 1：两种方式读的字节一样多，分页只多了查表和每步的读取计划，上下文越短越明显。这里测两种排布"
-        "。“分页”：block 池尽量给同一请求相邻的 block，一段最长 2,048 个 token，各请求的段随机排列。“打散”：每个 "
-        "block 可以在任何位置。CPU 每做一次小矩阵乘都有固定开销，所以大量零散的小 block 要多花三到五成时间；引擎自己"
+        "。“分页”：块池尽量给同一请求相邻的块，一段最长 2,048 个 token，各请求的段随机排列。“打散”：每个"
+        "块可以在任何位置。CPU 每做一次小矩阵乘都有固定开销，所以大量零散的小块要多花三到五成时间；引擎自己"
         "的池（一段最长 512 个 token）介于两者之间。双方都取最有利的情形：连续行恰好与上下文等长，段恰好能分完上下文"
         "。形状取自 SmolLM2-135M，30 层，填入随机数。内存落在哪里会让耗时相差最多一成，因此按不同次序全部重建八次：比"
         "值取八个中位数的几何平均，离散程度取自所有轮次。",
@@ -129,7 +129,7 @@ class PagedAttention(Lab):
 
     kv_len: int = param(2048, Text("Longest context", "最长上下文"), minimum=16, maximum=8192, step=1, unit="tokens")
     batch: int = param(8, Text("Requests", "请求数"), minimum=1, maximum=32, step=1)
-    block_size: int = param(16, Text("Block size", "block 大小"), choices=(8, 16, 32, 64, 128, 256), unit="tokens")
+    block_size: int = param(16, Text("Block size", "块大小"), choices=(8, 16, 32, 64, 128, 256), unit="tokens")
     rounds: int = param(15, Text("Rounds", "轮数"), minimum=3, maximum=61, step=2)
     dtype: str = param("bf16", Text("Element type", "元素类型"), choices=("bf16", "fp32"))
 
@@ -226,8 +226,8 @@ class PagedAttention(Lab):
         return Text(
             f"At {at} tokens ({batch} at a time, blocks of {size}) pages take {ratio} times as long as rows in one "
             f"piece; with every block anywhere, {scattered} times.",
-            f"上下文 {at} 个 token（同时 {batch} 个请求，block 大小 {size}）时，分页耗时是连续存放的 {ratio} 倍；"
-            f"若每个 block 都随意分散，则为 {scattered} 倍。",
+            f"上下文 {at} 个 token（同时 {batch} 个请求，块大小 {size}）时，分页耗时是连续存放的 {ratio} 倍；"
+            f"若每个块都随意分散，则为 {scattered} 倍。",
         )
 
     def expected_seconds(self, bench_kind: str) -> float | None:
