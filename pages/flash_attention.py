@@ -34,7 +34,7 @@ BYTES_START = {"phase": "prefill", "tokens": 32_768, "heads": 128, "batch": 1, "
 HEAD_DIMS = (32, 64, 96, 128, 192, 256)
 TILES = (16, 32, 64, 128, 256)
 TILE = 128
-OUTPUTS = ("head", "all", "output", "lse", "kept", "ratio", "flops")
+OUTPUTS = ("head", "all", "output", "lse", "kept", "ratio", "flops", "tile")
 
 
 def softmax_props(lang: Lang) -> dict[str, Any]:

@@ -15,5 +15,7 @@ KV.flashBytes = (() => {
   const tiles = (s) => Math.ceil(s.q_len / s.block_q);
   const flash = (s) => [["read-q", query(s)], ["read-kv", big(tiles(s)) * 2n * keys(s)], ["write-o", query(s)], ["write-lse", big(s.q_len) * LSE]];
   const moved = (moves) => moves.reduce((sum, [, bytes]) => sum + bytes, 0n);
-  return { head, scores, output, lse, flops, naive, flash, tiles, moved, rows };
+  // What a tile of Queries holds on the chip throughout: Queries, and u, m and l in fp32.
+  const STATE = 4n, tile = (s) => big(Math.min(s.block_q, s.q_len)) * (big(s.head_dim) * (big(s.element_bytes) + STATE) + 2n * STATE);
+  return { head, scores, output, lse, flops, naive, flash, tiles, tile, moved, rows };
 })();

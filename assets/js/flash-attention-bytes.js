@@ -42,15 +42,18 @@ KV.widgets["flash-attention-bytes"] = async (root, props, kv) => {
     cells.lse.textContent = bytes(math.lse(s));
     cells.kept.textContent = bytes(kept);
     cells.ratio.textContent = kv.t("ratio", { times: times(all, kept) });
+    cells.tile.textContent = bytes(math.tile(s));
+    // In decode there is one Query, so every tile is that Query.
+    controls.input("block_q").disabled = !prefill;
     cells.flops.textContent = kv.t("flops-line", { n: view.digits(Number(math.flops(s))) });
     const list = (found) => found.map(([name, n]) => ({ name, bytes: Number(n), write: name.startsWith("write"), tensors: TENSORS[name], words: KV.bytes(Number(n)) }));
     const words = kv.t(prefill ? "answer-prefill" : "answer-decode", { n: kv.number(v.tokens), heads: s.heads, batch: s.batch, head: KV.bytes(Number(head)), all: KV.bytes(Number(all)), kept: KV.bytes(Number(kept)) });
     flow.draw({ naive: list(naive), flash: list(flash), words: {
-      memory: kv.t("memory"), chip: kv.t("chip"), naive: kv.t("flow-naive", { bytes: KV.bytes(Number(moves[0])) }), flash: kv.t("flow-flash", { bytes: KV.bytes(Number(moves[1])) }),
-      insideNaive: ["Q Kᵀ", "", "softmax", "", "P V", ""], insideFlash: ["S, P", "m, l, u", "u / l", "m + ln l"],
+      memory: kv.t("memory"), memoryShort: kv.t("memory-short"), chip: kv.t("chip"), naive: kv.t("flow-naive", { bytes: KV.bytes(Number(moves[0])) }), flash: kv.t("flow-flash", { bytes: KV.bytes(Number(moves[1])) }),
+      insideNaive: ["Q Kᵀ", "", "softmax", "", "P V", ""], insideFlash: ["", "S, P; m, l, u", "u / l", "m + ln l"],
     } });
     answer.textContent = words;
-    moved.replaceChildren(kv.t(prefill ? "moved-prefill" : "moved-decode", { naive: KV.bytes(Number(moves[0])), flash: KV.bytes(Number(moves[1])), times: times(moves[0], moves[1]), tiles: kv.number(math.tiles(s)), tile: Math.min(s.block_q, s.q_len) }), " ", view.badge("computed"));
+    moved.replaceChildren(kv.t(prefill ? "moved-prefill" : "moved-decode", { naive: KV.bytes(Number(moves[0])), flash: KV.bytes(Number(moves[1])), times: times(moves[0], moves[1]), tiles: kv.number(math.tiles(s)), tile: Math.min(s.block_q, s.q_len) }), " ", ...(moves[1] > moves[0] ? [kv.t("moved-more"), " "] : []), view.badge("computed"));
     clearTimeout(speak);
     speak = setTimeout(() => { live.textContent = words; flow.describe(kv.t("flow-figure", { naive: KV.bytes(Number(moves[0])), flash: KV.bytes(Number(moves[1])) })); }, 500);
     root.dataset.drawMs = (performance.now() - started).toFixed(2);

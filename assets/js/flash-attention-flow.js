@@ -8,7 +8,7 @@ KV.flashFlow = (host, kv) => {
   const text = (name, x, y, words, anchor = "middle") => svg("text", { class: name, x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor }, words);
   const chip = (x, y, tensors) => tensors.map((name, i) => svg("g", {}, svg("rect", { class: TENSORS[name], x: (x + i * 23).toFixed(1), y: y - 9, width: name.length > 1 ? 34 : 20, height: 18, rx: 3 }),
     text("fa-letter", x + i * 23 + (name.length > 1 ? 17 : 10), y + 4, name)));
-  // An arrow over the middle, towards the chip or back to memory, with a bar below it as long as its share of the naive total.
+  // An arrow over the middle, towards the chip or back to memory, with a bar below it: its share of the largest of all moves.
   const arrow = (from, to, y, write, words, share) => {
     const [a, b] = write ? [to, from] : [from, to], tip = write ? 7 : -7;
     return [svg("path", { class: `fa-arrow${write ? " is-write" : ""}`, d: `M${a} ${y}H${b}m${tip} -4l${-tip} 4l${tip} 4` }), text("fa-note", (from + to) / 2, y - 7, words),
@@ -17,8 +17,8 @@ KV.flashFlow = (host, kv) => {
   const panel = (top, title, moves, inside, words, total) => {
     const side = Math.min(118, width * 0.27), from = side + 8, to = width - side - 8, high = moves.length * STEP + 12;
     const box = (name, x) => svg("rect", { class: name, x, y: top + 14, width: side, height: high + 12, rx: 6 });
-    return [text("fa-title", 0, top - 4, title, "start"), box("fa-memory", 0.5), box("fa-chip", width - side - 0.5),
-      text("fa-place", side / 2, top + 30, words.memory), text("fa-place", width - side / 2, top + 30, words.chip),
+    return [text("fa-title", 0, top - 4, title, "start"), box("fa-memory", 0.5), box("fa-chip", width - side - 1),
+      text("fa-place", side / 2, top + 30, side < 100 ? words.memoryShort : words.memory), text("fa-place", width - side / 2, top + 30, words.chip),
       ...moves.flatMap((move, i) => {
         const y = top + TOP + i * STEP + 8, size = move.tensors.reduce((sum, name) => sum + (name.length > 1 ? 36 : 23), -3);
         return [...chip(Math.max(4, (side - size) / 2), y, move.tensors), ...arrow(from, to, y, move.write, move.words, move.bytes / total), text("fa-inside", width - side / 2, y + 4, inside[i] || "")];
@@ -29,7 +29,7 @@ KV.flashFlow = (host, kv) => {
     // Not laid out yet; the observer comes back.
     if (width < 200) return;
     const second = TOP + s.naive.length * STEP + GAP + 8, height = second + TOP + s.flash.length * STEP + 12;
-    const total = s.naive.reduce((sum, move) => sum + move.bytes, 0), most = Math.max(total, s.flash.reduce((sum, move) => sum + move.bytes, 0));
+    const most = Math.max(...[...s.naive, ...s.flash].map((move) => move.bytes));
     root.setAttribute("viewBox", `0 0 ${width} ${height}`);
     root.setAttribute("height", height);
     root.replaceChildren(...panel(18, s.words.naive, s.naive, s.words.insideNaive, s.words, most), ...panel(second + 8, s.words.flash, s.flash, s.words.insideFlash, s.words, most));

@@ -12,6 +12,7 @@ from explorer.specs.dtypes import Dtype, dtype_of
 from explorer.specs.limits import whole
 
 LSE_BYTES = 4  # fp32, whatever the tensors are
+STATE_BYTES = 4  # m, l and u are kept in fp32 too
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,14 @@ class Attention:
             Move("write-o", self._query_bytes),
             Move("write-lse", self.q_len * LSE_BYTES),
         )
+
+    def tile_bytes(self, block_q: int) -> int:
+        """What a tile of `block_q` Queries holds on the chip from its first block to its last: Queries, u, m and l.
+
+        u, m and l are fp32. A block of Keys, one of Values and their scores come and go on top of it.
+        """
+        queries = min(self.q_len, whole("tokens", block_q, shown_as="block_q"))
+        return queries * (self.head_dim * (self.element_bytes + STATE_BYTES) + 2 * STATE_BYTES)
 
     @property
     def _query_bytes(self) -> int:

@@ -25,7 +25,7 @@ def softmax(scores: list[float], values: list[list[float]]) -> list[float]:
 
 
 def out(tab: Tab, name: str) -> str:
-    return tab.locator(f'[data-out="{name}"]').inner_text()
+    return tab.locator(f'[data-out="{name}"]').inner_text().replace("\xa0", " ")
 
 
 def table(tab: Tab, name: str) -> dict[str, list[str]]:

@@ -1,10 +1,11 @@
 """FlashAttention in a real browser: what it draws and says is what it computed, and no input does harm."""
 
 import math
+import re
 
 import pytest
 
-from explorer.estimators.attention_scores import Attention, moved
+from explorer.estimators.attention_scores import Attention
 from pages.flash_attention import BLOCK, PRESETS, VALUES
 from tests.browser.flash_attention_widget import BYTES, MERGE, PAGE, WIDGET, change, go, out, softmax, table
 from tests.browser.watching import Visitor, draws_within_a_frame, query
@@ -138,6 +139,18 @@ def test_the_documents_numbers_are_the_first_ones_shown(visit: Visitor) -> None:
     assert "64.00 KiB" in out(tab, "head") and "8.00 MiB" in out(tab, "all")
     assert "1.02" in out(tab, "moved"), "little to save in decode"
     assert query(tab) == {"b_phase": "decode"}
+    assert tab.locator(f'{BYTES} [data-control="block_q"]').is_disabled(), "one Query, whatever the tile"
+
+
+def test_what_a_tile_holds_and_when_flash_moves_more(visit: Visitor) -> None:
+    """128 Queries of 128 in bf16: 32 KiB of Queries, 64 KiB of u, 1 KiB of m and l. 2 B / d falls below 1."""
+    tab = visit(PAGE).page
+    assert out(tab, "tile") == "97.00 KiB = 99,328 B"
+    assert "moves more" not in out(tab, "moved")
+    tile = tab.locator(f'{BYTES} [data-control="block_q"]')
+    change(tab, lambda: tile.select_option("16"), BYTES)
+    assert out(tab, "tile") == "12.13 KiB = 12,416 B"
+    assert "a ratio of 0.25" in out(tab, "moved") and "moves more" in out(tab, "moved")
 
 
 def test_the_question_has_the_answer_that_it_should(visit: Visitor) -> None:
@@ -152,7 +165,7 @@ def test_the_flow_is_true_to_scale(visit: Visitor) -> None:
     tab = visit(f"{PAGE}?tokens=4096&b_head_dim=64&b_block_q=32").page
     one = Attention(4_096, 4_096, head_dim=64)
     moves = [*one.naive_moves(), *one.flash_moves(32)]
-    most = max(moved(one.naive_moves()), moved(one.flash_moves(32)))
+    most = max(move.num_bytes for move in moves)
     bars = tab.evaluate(
         "[...document.querySelectorAll('.fa-flow .fa-share')].map((r) => [+r.getAttribute('width'), +r.dataset.share])"
     )
@@ -187,10 +200,12 @@ def test_wrong_addresses_do_no_harm(visit: Visitor) -> None:
 
 
 def test_measured_on_the_page(visit: Visitor) -> None:
-    tab = visit(f"{PAGE}?max_len=4096&num_heads=1&head_dim=64&rounds=1").page
+    small = {"max_len": 4096, "num_heads": 1, "head_dim": 64, "rounds": 1}
+    tab = visit(f"{PAGE}?" + "&".join(f"flash-attention.{name}={value}" for name, value in small.items())).page
     panel = tab.locator("#lab-flash-attention")
     panel.get_by_role("button", name="Measure", exact=True).click()
     tab.wait_for_function(
         "/grows with the power/.test(document.querySelector('#lab-flash-attention').textContent)", timeout=60_000
     )
-    assert panel.locator("tbody tr").count() >= 4
+    assert panel.locator("tbody tr").count() == 4, "512 to 4,096: the settings of the address"
+    assert re.search(r"power \d\.\d\d of the length and time with \d\.\d\d; with flash,", panel.inner_text())

@@ -32,7 +32,8 @@ JOIN = f"""(cases) => {{ {OUT}
 }}"""
 SIZES = """(cases) => cases.map((s) => {
   const m = KV.flashBytes, list = (moves) => moves.map(([name, n]) => [name, String(n)]);
-  const sums = [m.head(s), m.scores(s), m.output(s), m.lse(s), m.flops(s), m.moved(m.naive(s)), m.moved(m.flash(s))];
+  const kept = [m.head(s), m.scores(s), m.output(s), m.lse(s), m.flops(s)];
+  const sums = [...kept, m.moved(m.naive(s)), m.moved(m.flash(s)), m.tile(s)];
   return [...sums.map(String), list(m.naive(s)), list(m.flash(s))];
 })"""
 
@@ -139,5 +140,5 @@ def test_stored_and_moved_bytes_equal_the_estimator(visit: Visitor) -> None:
         one = Attention(s["q_len"], s["kv_len"], s["heads"], s["batch"], s["head_dim"], dtype)
         moves = (one.naive_moves(), one.flash_moves(s["block_q"]))
         kept = [one.head_score_bytes, one.score_bytes, one.output_bytes, one.lse_bytes, one.flops]
-        assert sums == [str(n) for n in (*kept, *map(moved, moves))], s
+        assert sums == [str(n) for n in (*kept, *map(moved, moves), one.tile_bytes(s["block_q"]))], s
         assert [naive, flash] == [[[move.name, str(move.num_bytes)] for move in found] for found in moves], s

@@ -74,6 +74,9 @@ def test_numbers_in_the_text_are_the_estimators(lang):
     assert "32,768" in words and "128" in words and "2 GiB" in words and "256 GiB" in words
     # The largest finite fp16 is 65,504 and rounds up from 65,520; fp32 ends at 2^128 (1 - 2^-25).
     assert f"{math.log(65_520):.2f}" == "11.09" and "11.09" in text(lang, "online")
+    large = Attention(1_024, 1_024, head_dim=256, dtype="fp32").tile_bytes(256)
+    assert binary(large) == "514.00 KiB" and large > (228 + 256) * 1024
+    assert "514 KiB" in text(lang, "moved") and "228 KiB" in text(lang, "moved")
     assert f"{math.log(2.0**128):.2f}" == "88.72" and "88.72" in text(lang, "online")
 
 

@@ -59,6 +59,13 @@ def test_moves_by_hand():
     assert moved(small.flash_moves(3)) == 176
 
 
+def test_a_tile_on_the_chip_by_hand():
+    """128 Queries: 128 x 128 x 2 B, u 128 x 128 x 4 B, m and l 128 x 2 x 4 B. One Query in decode."""
+    assert LONG.tile_bytes(128) == 32 * KIB + 64 * KIB + KIB
+    assert Attention(1, 32_768).tile_bytes(128) == 128 * (2 + 4) + 8
+    assert Attention(100, 100, 8, 3, 64, "fp32").tile_bytes(256) == 100 * (64 * 8 + 8), "heads and batch do not count"
+
+
 def test_theorem_2():
     """Four passes over N^2 against 2 N^2 d / block_q: the ratio goes to 2 block_q / d as N grows, and not further."""
     for head_dim, block_q in ((128, 128), (64, 128), (128, 64)):
@@ -95,3 +102,5 @@ def test_other_arguments_are_checked_too():
         Attention(8, 8, dtype="int4")
     with pytest.raises(InputError, match="block_q=0"):
         Attention(8, 8).flash_moves(0)
+    with pytest.raises(InputError, match="block_q=0"):
+        Attention(8, 8).tile_bytes(0)
