@@ -138,14 +138,19 @@ class PagedAttention(Lab):
         """One row for each context, doubling up to `kv_len`."""
         contexts = [n for n in (SHORTEST << i for i in range(6)) if n < self.kv_len] + [self.kv_len]
         config = ModelConfig.from_hf(SHAPE, "SmolLM2-135M's shape")
+        # Before the short contexts are measured: what cannot be finished is refused at once.
+        bench.need_bytes(5 * self._read_bytes(config, self.kv_len), Text("the caches", "缓存"))
         for done, kv_len in enumerate(contexts):
             yield Progress(done, len(contexts), Text(f"{kv_len:,} tokens", f"{kv_len:,} 个 token"))
             bench.check()
             yield self._row(bench, config, kv_len)
 
+    def _read_bytes(self, config: ModelConfig, kv_len: int) -> int:
+        """Keys and Values of all requests."""
+        return self.batch * kv_len * config.cache_bytes_per_token(DTYPES[self.dtype].itemsize)
+
     def _row(self, bench: Bench, config: ModelConfig, kv_len: int) -> Row:
-        element = DTYPES[self.dtype].itemsize
-        read_bytes = self.batch * kv_len * config.cache_bytes_per_token(element)
+        read_bytes = self._read_bytes(config, kv_len)
         bench.need_bytes(5 * read_bytes, Text("the caches", "缓存"))
         trials = [self._trial(bench, config, kv_len, ORDERS[i % len(ORDERS)]) for i in range(PLACEMENTS)]
         contest = _joined([trial.contest for trial in trials])

@@ -4,10 +4,11 @@ import pytest
 
 from explorer import params
 from explorer.engine.stores.paged import PagedStore
-from explorer.errors import InputError
+from explorer.errors import InputError, ResourceError
 from explorer.labs.base import LABS
 from explorer.labs.paged_attention import run_length
-from explorer.labs.runner import Finished, run_lab
+from explorer.labs.runner import Finished, RowAdded, run_lab
+from explorer.measuring import memory
 
 
 def record_of(**settings):
@@ -48,6 +49,15 @@ def test_a_wrong_answer_is_seen(monkeypatch):
 def test_runs_fit_the_context(kv_len, block_size, run):
     assert run_length(kv_len, block_size) == run
     assert run % block_size == 0 and -(-kv_len // run) * run - kv_len < (block_size + 1) * -(-kv_len // run)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_measured(monkeypatch):
+    """Room for 256 tokens of 4 requests, five times over, and not for 300."""
+    monkeypatch.setattr(memory, "available_bytes", lambda device: 5 * 4 * 299 * 23_040)
+    run, events = run_lab(params.build(LABS["paged-attention"], {"kv_len": 300, "batch": 4, "rounds": 3})), []
+    with pytest.raises(ResourceError, match="choose smaller settings"):
+        events.extend(run)
+    assert not [event for event in events if isinstance(event, RowAdded)]
 
 
 def test_an_impossible_setting_is_refused():
