@@ -6,6 +6,7 @@ import torch
 from kernels.paged_attention import paged_attention, paged_attention_reference
 from kernels.paged_attention_tiles import splits_for
 from tests.kernels.closeness import assert_close
+from tests.kernels.one_tile import first_tile
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 
@@ -69,7 +70,21 @@ def test_decode_of_every_shape(run_triton, dtype, heads, block_size):
 @pytest.mark.parametrize("num_splits", [1, 2, 5, 8])
 def test_splits_join_to_the_whole(run_triton, num_splits):
     """200 Keys are 4 tiles of 64 (3.1): with 5 and 8 splits some see nothing, and the short sequence has one tile."""
-    agree(run_triton, example([1, 1], [200, 9]), num_splits=num_splits)
+    args = example([1, 1], [200, 9])
+    agree(run_triton, args, num_splits=num_splits)
+    found, _ = run_triton(paged_attention, *args[:5], num_splits=num_splits)
+    expected = paged_attention_reference(*args, args[0].shape[2] ** -0.5).out
+    assert found.lse is None
+    assert_close(found.out, expected, torch.float32, "without LSE")
+
+
+def test_a_tile_writes_its_own_queries_alone(run_triton):
+    """16 rows hold 5 Queries of 3 heads; the spare row must not touch the sixth, which another program writes."""
+    args = example([7], [20])
+    found, _ = run_triton(first_tile, *args[:5], q_starts=args[5], num_splits=1)
+    expected = paged_attention_reference(*args, args[0].shape[2] ** -0.5).out
+    assert_close(found.out[:5], expected[:5], torch.float32)
+    assert found.out[5:].isnan().all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
