@@ -100,6 +100,7 @@ def _fits(factory: Any, real: Any) -> None:
         InputError: it is too large.
     """
     import torch
+    import torch._dynamo  # model files import it, and torch 2.8 cannot while "meta" is the default device
 
     with torch.device("meta"):
         hollow = factory.from_config(real)

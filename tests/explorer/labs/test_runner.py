@@ -80,7 +80,7 @@ def test_closing_the_generator_frees_the_device_at_once(after):
     start = time.monotonic()
     events.close()
     until(lambda: lock.jobs() == 0)
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 10  # of the 50 that it would take
 
 
 def test_closing_while_waiting_gives_the_place_up():
