@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from kernels.paged_attention import paged_attention, paged_attention_reference
+from kernels.paged_attention_cpu import QUERIES_AT_ONCE
 from kernels.paged_attention_tiles import splits_for
 from tests.kernels.closeness import assert_close
 from tests.kernels.one_tile import first_tile
@@ -144,6 +145,15 @@ def on_cpu(args, **options):
     expected = paged_attention_reference(*args, args[0].shape[2] ** -0.5, **options)
     found = paged_attention(*args[:5], q_starts=args[5], **options)
     assert_close(found.out, expected.out, args[0].dtype, "CPU path")
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_cpu_prefill_of_more_queries_than_are_taken_at_once(options):
+    args = example([QUERIES_AT_ONCE + 9], [QUERIES_AT_ONCE + 40])
+    expected = paged_attention_reference(*args, **{"scale": 0.125, **options})
+    found = paged_attention(*args[:5], q_starts=args[5], return_lse=True, **{"scale": 0.125, **options})
+    assert_close(found.out, expected.out, torch.float32, "output")
+    assert_close(found.lse, expected.lse, torch.float32, "LSE")
 
 
 @pytest.mark.parametrize("spare", [0, 60, 400])

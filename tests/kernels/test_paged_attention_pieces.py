@@ -50,6 +50,11 @@ def test_pieces_in_any_order_within_their_block_are_read_in_place():
     compare([[5, 3, 4, 1, 0], [14, 13, 12]], [18, 11], expect_copy=[False])
 
 
+def test_one_block_each_but_not_in_the_sequences_order():
+    """Output and LSE come back in the sequences' order."""
+    compare([[6, 7, 8], [3, 4, 5], [9, 10]], [12, 11, 7], expect_copy=[False])
+
+
 def test_a_block_of_which_little_is_seen_is_copied():
     compare([[3, 9, 15, 21], [24, 30]], [16, 6], expect_copy=[True])
 
