@@ -8,7 +8,7 @@ from explorer.specs.catalog import model_named
 from explorer.text import Lang, Text
 from pages import paged_attention_play as play
 from pages import paged_attention_tables as tables
-from pages._badge import MARKS, WORDS
+from pages._badge import MARKS, MEANINGS, WORDS
 from pages._blocks import boundaries, columns, heading, html, prose, question, subheading
 from pages._explorable import explorable
 from pages._lab_panel import lab_panel
@@ -50,7 +50,7 @@ def build(ctx: Ctx) -> None:
     subheading(ctx, "figure-title")
     explorable(ctx, "paged-attention", play_props(ctx.lang), "paged-attention", server_functions=play.answers(ctx.lang))
     question(ctx, "ask-play")
-    _beside(ctx, ("play", "branch"), ("wastes", "address"))
+    _beside(ctx, ("play", "wastes"), ("branch", "address"))
     subheading(ctx, "size-title")
     explorable(ctx, "paged-attention-size", size_props(ctx.lang), "paged-attention-size")
     question(ctx, "ask-size")
@@ -82,7 +82,15 @@ def _beside(ctx: Ctx, left_sections: tuple[str, ...], right_sections: tuple[str,
 
 def _origins(lang: Lang) -> dict[str, dict[str, str]]:
     both = (Origin.COMPUTED, Origin.TOY)
-    return {each.value: {"name": each.value, "mark": MARKS[each], "word": WORDS[each].get(lang)} for each in both}
+    return {
+        each.value: {
+            "name": each.value,
+            "mark": MARKS[each],
+            "word": WORDS[each].get(lang),
+            "meaning": MEANINGS[each].get(lang),
+        }
+        for each in both
+    }
 
 
 PAGE = Page("paged-attention", 1, 4, Text("PagedAttention", "PagedAttention"), build)

@@ -1,3 +1,3 @@
-// The badge of an origin, from its name, mark and word.
+// The badge of an origin, from its name, mark, word and meaning.
 KV.pagedAttentionBadge = ({ el }, origin) =>
-  el("span", { class: `kv-badge kv-${origin.name}` }, el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, origin.mark), origin.word);
+  el("span", { class: `kv-badge kv-${origin.name}`, title: origin.meaning }, el("span", { class: "kv-badge-mark", "aria-hidden": "true" }, origin.mark), origin.word);

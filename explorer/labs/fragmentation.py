@@ -102,8 +102,8 @@ class Fragmentation(Lab):
         super().__post_init__()
         if self.max_len > self.num_slots:
             raise InputError(
-                f"max_len={self.max_len}: expected at most num_slots={self.num_slots}",
-                f"max_len={self.max_len}：应不超过 num_slots={self.num_slots}",
+                f"context window max_len={self.max_len}: expected at most num_slots={self.num_slots}, the memory",
+                f"上下文窗口 max_len={self.max_len}：应不超过显存容量 num_slots={self.num_slots}",
             )
 
     def run(self, bench: Bench) -> Iterator[Row | Progress]:
