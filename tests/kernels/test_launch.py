@@ -116,9 +116,9 @@ def test_growing_contexts_compile_nothing_new(launches):
 
 
 def test_growing_prompts_and_latents_compile_nothing_new(launches):
-    for tokens in (1, 16, 33, 160):
+    for tokens, sliding_window in ((1, 1), (16, 16), (33, 2**40), (160, 100)):
         q, k = torch.zeros(tokens, 9, 64), torch.zeros(tokens, 3, 64)
-        cu, window = torch.tensor([0, tokens], dtype=torch.int32), {"sliding_window": tokens}
+        cu, window = torch.tensor([0, tokens], dtype=torch.int32), {"sliding_window": sliding_window}
         flash_attention.flash_attention(q, k, k, cu, max_q_len=tokens, **window)
         attention_sums.attention_sums(q, k, torch.zeros(9, tokens), cu, max_kv_len=tokens, **window)
     for blocks, splits in ((1, 1), (16, 2), (100, 7)):
