@@ -186,21 +186,25 @@ class BlockPool:
 
     def _neighbours(self, last: int | None, count: int) -> list[int]:
         taken: list[int] = []
-        free = dict.fromkeys(reversed(self.free_blocks))  # in the order in which they are given out
-        while len(taken) < count:
+        for _ in range(count):
             following = -1 if last is None or (last + 1) % self.run == 0 else last + 1
-            last = following if following in free else self._whole(free)
-            del free[last]
+            last = following if 0 <= following < self.num_blocks and not self.ref_counts[following] else self._whole()
+            # The rests of runs that were begun lie near the end, where a search is short.
+            at = len(self.free_blocks) - 1
+            while self.free_blocks[at] != last:
+                at -= 1
+            del self.free_blocks[at]
+            self.ref_counts[last] = 1
             taken.append(last)
-        self.free_blocks = list(reversed(free))
         return taken
 
-    def _whole(self, free: dict[int, None]) -> int:
+    def _whole(self) -> int:
         """The first free block that begins a run of free ones; the first free one if there is none."""
-        for block in free:
-            if block % self.run == 0 and all(block + i in free for i in range(1, self.run)):
+        for block in reversed(self.free_blocks):
+            fits = block % self.run == 0 and block + self.run <= self.num_blocks
+            if fits and not any(self.ref_counts[block : block + self.run]):
                 return block
-        return next(iter(free))
+        return self.free_blocks[-1]
 
     def _release(self, blocks: Sequence[int]) -> None:
         """One holder less for each block; the first of those that become free is given out next."""

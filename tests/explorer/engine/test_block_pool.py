@@ -133,3 +133,26 @@ def test_random_traffic_loses_nothing(run):
         pool.check_invariants()
         assert pool.num_tokens == tokens and pool.num_free + pool.num_used == 24
     assert refused > 50 and copied > 50, f"{refused} refusals, {copied} copies: the traffic tests too little"
+
+
+@pytest.mark.parametrize("num_blocks", [1024, 65536])
+def test_a_large_pool_is_not_searched_for_a_neighbour(num_blocks):
+    """Eight sequences in runs of 32 take a block each: every one looks through the rests of eight runs at most."""
+
+    class Watched(list):
+        looks = 0
+
+        def __getitem__(self, at):
+            Watched.looks += 1
+            return super().__getitem__(at)
+
+        def __iter__(self):
+            raise AssertionError("all free blocks are gone through")
+
+    pool = BlockPool(num_blocks, 16, run=32)
+    for seq in range(8):
+        pool.append({seq: 16 * 33})
+    pool.free_blocks = Watched(pool.free_blocks)
+    pool.append(dict.fromkeys(range(8), 16))
+    assert [table[-1] - table[-2] for table in pool.tables.values()] == [1] * 8
+    assert Watched.looks <= 8 * 8 * 32
