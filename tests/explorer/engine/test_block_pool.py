@@ -146,7 +146,7 @@ def test_a_large_pool_is_not_searched_for_a_neighbour(num_blocks):
             Watched.looks += 1
             return super().__getitem__(at)
 
-        def __iter__(self):
+        def __reversed__(self):
             raise AssertionError("all free blocks are gone through")
 
     pool = BlockPool(num_blocks, 16, run=32)
