@@ -66,7 +66,7 @@ def saved(page: Page, kind: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("path", ["", "zh-home"])
 def test_a_first_row_within_two_seconds_and_then_the_rest(open_lab, path):
-    page = open_lab(path + settings(rows=4, pause_s=0.4)).page
+    page = open_lab(path + settings(rows=4, pause_s=0.2)).page
     press(page, "measure")
     page.wait_for_selector(f"{TOY} .lab-table tbody tr", timeout=30_000)  # the first run imports torch on the server
     idle(page)

@@ -21,6 +21,13 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
 PIECE_BYTES = 65536
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client that did not wait for the answer; the trace would appear in another test's output."""
+
+
 class Hub:
     """One repository behind HTTP, as huggingface_hub expects it.
 
@@ -80,12 +87,6 @@ class Hub:
                     except OSError:
                         return
                     time.sleep(hub.piece_s)
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request, client_address):
-                """A client that did not wait for the answer; the trace would appear in another test's output."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
