@@ -156,3 +156,12 @@ def test_a_large_pool_is_not_searched_for_a_neighbour(num_blocks):
     pool.append(dict.fromkeys(range(8), 16))
     assert [table[-1] - table[-2] for table in pool.tables.values()] == [1] * 8
     assert Watched.looks <= 8 * 8 * 32
+
+
+@pytest.mark.parametrize("shorter", [A, B])
+def test_a_shared_tail_is_as_full_as_its_longest_holder_makes_it(shorter):
+    pool = BlockPool(8, 4)
+    pool.append({A: 6})
+    pool.fork(A, B)
+    pool.truncate(shorter, 5)
+    assert pool.unfilled_slots == 2

@@ -136,3 +136,18 @@ def test_two_branches_answer_as_two_sequences_of_their_own(num_blocks):
     store.truncate(1, 18)
     store.free(0)
     store.check_invariants()
+
+
+@pytest.mark.parametrize("kinds", [["full_attention", "sliding_attention"], ["sliding_attention", "full_attention"]])
+def test_layers_with_and_without_a_window_in_one_model(kinds):
+    """Each kind of layer reads the pool by a plan of its own."""
+    answers, _ = outputs(TINY | {"sliding_window": 11, "layer_types": kinds}, 5)
+    close(answers)
+
+
+def test_blocks_behind_a_shorter_end_go_back_to_the_pool():
+    store = PagedStore(ModelConfig.from_hf(TINY, "tiny"), torch.float32, CPU, num_blocks=8, block_size=16)
+    store.begin([0], [70])
+    store.truncate(0, 33)
+    assert store.stored_bytes == 3 * store.block_bytes and store.num_tokens[0] == 33
+    store.check_invariants()
