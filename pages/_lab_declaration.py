@@ -90,20 +90,37 @@ def control(lab: str, spec: ParamSpec, lang: Lang) -> dict[str, Any]:
     if rule.help is not None:
         entry["help"] = rule.help.get(lang)
     if rule.choices:
-        return entry | {"kind": "select", "choices": [[choice, str(choice)] for choice in rule.choices]}
+        return entry | {
+            "kind": "select",
+            "choices": [[choice, _named(choice, rule.unit, lang)] for choice in rule.choices],
+        }
     if spec.kind is bool:
         return entry | {"kind": "check"}
     if spec.kind is str:
         longest = rule.max_length or 1000
         return entry | {"kind": "text", "maxLength": longest} | ({"rows": 3} if longest > 120 else {})
-    return entry | _range(lab, spec)
+    return entry | _range(lab, spec, lang)
 
 
-def _range(lab: str, spec: ParamSpec) -> dict[str, Any]:
+def _named(choice: Any, unit: str, lang: Lang) -> str:
+    if not isinstance(choice, int) or isinstance(choice, bool):
+        return str(choice)
+    return f"{choice:,} {_unit(unit, lang, choice)}".strip()
+
+
+def _unit(unit: str, lang: Lang, value: float = 2) -> str:
+    """The unit as it stands behind a value."""
+    if unit != "tokens":
+        return unit
+    return "个 token" if lang == "zh" else "token" if value == 1 else "tokens"
+
+
+def _range(lab: str, spec: ParamSpec, lang: Lang) -> dict[str, Any]:
     low, high, step = spec.param.minimum, spec.param.maximum, spec.param.step
     if low is None or high is None:
         raise ValueError(f"lab {lab}: {spec.name} needs a minimum and a maximum to have a control")
-    how: dict[str, Any] = {"kind": "range", "min": low, "max": high, "unit": spec.param.unit}
+    unit, one = _unit(spec.param.unit, lang), _unit(spec.param.unit, lang, 1)
+    how: dict[str, Any] = {"kind": "range", "min": low, "max": high, "unit": unit, "unitOfOne": one}
     if spec.kind is int and low >= 1 and high / low >= _WIDE:
         return how | {"scale": "log2", "perOctave": 1, "step": step or 1}
     return how | {"exact": True, "step": step or (1 if spec.kind is int else 0.01)}

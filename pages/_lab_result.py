@@ -1,9 +1,11 @@
 """A Record as the lab panel shows it: cells, figure, summary, the line that says where the numbers come from."""
 
 import json
+import math
 from typing import Any
 
 from explorer.labs.base import Lab
+from explorer.measuring.provenance import BUSY
 from explorer.measuring.record import Column, Record, Row
 from explorer.text import Lang
 from pages import _content
@@ -32,13 +34,23 @@ def ending(lab: Lab, record: Record, lang: Lang) -> dict[str, Any]:
     """What is added when the run is over: summary, provenance, files."""
     answer = lab.answer(record.summary) if record.summary else None
     return {
-        "answer": None if answer is None else answer.get(lang),
+        "answer": None if answer is None else answer.get(lang) + _disturbed(record, lang),
         "summary": [] if answer else summary(type(lab), record.summary, lang),
         "provenance": provenance_line(record, lang),
         "facts": [[name, cell(value, lang)] for name, value in record.provenance.items()],
         "json": record.to_json(indent=2) + "\n",
         "csv": record.to_csv(),
     }
+
+
+def _disturbed(record: Record, lang: Lang) -> str:
+    """A sentence if other programs had the machine during the run and the lab's own answer does not say so itself."""
+    facts = record.provenance
+    loads = [load for name in ("load_average_1m", "load_average_end_1m") if (load := facts.get(name)) is not None]
+    cores = facts.get("cpu_count")
+    if "load_average" in record.summary or not loads or not cores or max(loads) <= BUSY * cores:
+        return ""
+    return words(lang)["disturbed"].format(load=f"{max(loads):g}", cores=cores)
 
 
 def cell(value: Any, lang: Lang) -> str:
@@ -86,7 +98,8 @@ def figure(lab: type[Lab], record: Record, lang: Lang) -> dict[str, Any] | None:
     return {
         "data": traces,
         "layout": {
-            "xaxis": _axis(lab.column_titles[chart.x].get(lang), units[chart.x], log_base=2 if chart.log_x else None),
+            "xaxis": _axis(lab.column_titles[chart.x].get(lang), units[chart.x], log_base=2 if chart.log_x else None)
+            | _around_one({row[chart.x] for row in record.rows} if chart.log_x else set()),
             "yaxis": _axis(values_title, units[chart.y[0]], log_base=10 if chart.log_y else None)
             | ({} if chart.log_y else {"rangemode": "tozero"}),
             "showlegend": len(chart.y) > 1,
@@ -126,12 +139,18 @@ def _gap(high: float | None, low: float | None) -> float | None:
     return None if high is None or low is None else max(high - low, 0.0)
 
 
+def _around_one(xs: set[float]) -> dict[str, Any]:
+    """A range of two octaves around a single point; Plotly's own would reach down to an eighth of a token."""
+    return {"range": [math.log10(x / 2) for x in xs] + [math.log10(x * 2) for x in xs]} if len(xs) == 1 else {}
+
+
 def _axis(title: str, column: Column, log_base: int | None) -> dict[str, Any]:
     unit = "×" if column.unit == "x" else column.unit
     words_ = f"{title} ({unit})" if title and unit else title or unit
     axis: dict[str, Any] = {"title": {"text": words_}}
     if log_base is not None:
         axis |= {"type": "log", "dtick": "0.30102999566398120" if log_base == 2 else 1, "exponentformat": "none"}
+        axis["tickformat"] = ","
     return axis
 
 
@@ -156,5 +175,10 @@ def provenance_line(record: Record, lang: Lang) -> str:
 
 def _filled(text: Strings, key: str, facts: dict[str, Any], *names: str) -> str | None:
     """The text with its facts, or None if one of them is not known."""
-    values = {name: facts.get(name) for name in names}
+    values = {name: _each(facts.get(name), text) for name in names}
     return None if any(value is None for value in values.values()) else text[key].format(**values)
+
+
+def _each(value: Any, text: Strings) -> Any:
+    """Several values of one fact ("5, 31": the lab's parts differ) as an alternative."""
+    return value.replace(", ", text["or"]) if isinstance(value, str) and value.replace(", ", "").isdigit() else value

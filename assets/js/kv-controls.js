@@ -9,7 +9,7 @@
 //   ], (values, name) => draw(values));
 //   c.values.tokens   c.set({ tokens: 8192 })   c.element
 //
-// Each entry: name, kind, label, value; range and number: min, max, step (default 1), unit, format(value) for the output;
+// Each entry: name, kind, label, value; range and number: min, max, step (default 1), unit, unitOfOne, format(value) for the output;
 // scale "log2" walks the powers of two, with `perOctave` steps between two of them (default 1), and has a number box for
 // every value in between; help: one line more; key: its name in the address, or false to keep it out. A value from the
 // address that is not allowed is ignored. `set` does not call onChange; options: {legend, group: true} puts a fieldset round.
@@ -28,7 +28,8 @@ KV.controls = (root, declaration, onChange, options = {}) => {
     return Math.min(spec.max, Math.max(spec.min, Number(snapped.toFixed(9))));
   };
   const choices = (spec) => spec.choices.map((item) => (Array.isArray(item) ? item : [item, String(item)]));
-  const shown = (spec, value) => (spec.format ? spec.format(value) : `${KV.number(value)}${spec.unit ? ` ${spec.unit}` : ""}`);
+  const unitOf = (spec, value) => (value === 1 && spec.unitOfOne) || spec.unit;
+  const shown = (spec, value) => (spec.format ? spec.format(value) : `${KV.number(value)}${spec.unit ? ` ${unitOf(spec, value)}` : ""}`);
   const key = (spec) => (spec.key === undefined ? spec.name : spec.key);
 
   const change = (spec, raw, from) => {

@@ -7,11 +7,11 @@ the repeats may agree and still be many times too long. So both are looked at, t
 import os
 from typing import Any
 
+from explorer.measuring.provenance import BUSY
 from explorer.measuring.record import Row
 from explorer.text import Text
 
 UNSTEADY = 2.0
-BUSY = 1.25  # programs that want a core, for each core; a run by itself is at most 1
 
 
 def steadiness(rows: list[Row], *names: str) -> dict[str, Any]:

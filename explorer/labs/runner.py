@@ -215,6 +215,7 @@ class Run:
         record.provenance |= bench.notes | {
             "seconds": round(time.monotonic() - start, 3),
             "jobs_waiting": neighbours,
+            "load_average_end_1m": provenance.load_average(),
             "device_lock": self._lock.scope,
             "complete": True,
         }

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+BUSY = 1.25  # programs that want a core, for each core; a run by itself is at most 1
 PACKAGES = ("torch", "triton", "transformers")
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -38,6 +38,26 @@ def test_a_page_is_whole(page: Page, lang: Lang, visit: Visitor, axe: Callable[[
     assert opened.wire_bytes < COLD_BYTES, f"{opened.wire_bytes:,} bytes on the wire"
 
 
+# A ring may stand around the control itself, what holds it, or its label.
+WITHOUT_RING = """() => [...document.querySelectorAll(
+        'a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+    .filter((n) => n.offsetParent && !n.disabled && n.tabIndex >= 0)
+    .filter((n) => {
+        n.focus();
+        const near = [n, n.parentElement, n.parentElement.parentElement, n.nextElementSibling].filter(Boolean);
+        const drawn = (s) => s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 1.5;
+        return document.activeElement === n && !near.some((e) => drawn(getComputedStyle(e)));
+    }).map((n) => n.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_has_the_focus_shows_it(page: Page, visit: Visitor) -> None:
+    tab = visit(page.path("en")).page
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.matches(':focus-visible')")
+    assert tab.evaluate(WITHOUT_RING) == []
+
+
 @pytest.mark.parametrize(("page", "lang"), EVERY_PAGE)
 def test_a_page_fits_a_phone(page: Page, lang: Lang, visit: Visitor, axe: Callable[..., None]) -> None:
     tab = visit(page.path(lang), width=390, height=800).page

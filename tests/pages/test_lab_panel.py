@@ -1,5 +1,6 @@
 import asyncio
 import json
+import math
 import time
 from contextlib import aclosing
 from typing import ClassVar
@@ -239,6 +240,21 @@ def test_declaration_follows_the_lab():
     assert [column["name"] for column in found["columns"]] == ["count", "sum_ms"]
 
 
+@pytest.mark.parametrize(
+    ("lang", "unit", "of_one", "choice"),
+    [("en", "tokens", "token", "2,048 tokens"), ("zh", "个 token", "个 token", "2,048 个 token")],
+)
+def test_units_stand_behind_values_as_the_language_has_them(lang, unit, of_one, choice):
+    controls = {c["name"]: c for c in declaration(LABS["paged-attention"], lang)["controls"]}
+    assert (controls["kv_len"]["unit"], controls["kv_len"]["unitOfOne"]) == (unit, of_one)
+    labels = [
+        label
+        for control in declaration(LABS["fragmentation"], lang)["controls"]
+        for _, label in control.get("choices", [])
+    ]
+    assert choice in labels
+
+
 def test_a_number_without_a_range_has_no_control():
     class Endless(ToyLab):
         pass
@@ -369,11 +385,43 @@ def test_provenance_line_says_what_is_known():
     assert provenance_line(Record("x", {}, (), provenance={"dtype": "bf16"}), "zh") == "bf16"
 
 
-def test_an_answer_takes_the_place_of_names():
-    class Answering(ToyLab):
-        def answer(self, summary):
-            return Text(f"{summary['numbers']} numbers", f"{summary['numbers']} 个数")
+def test_counts_that_differ_by_part_are_alternatives():
+    facts = {"repeats": "5, 31", "warmup": "1, 2", "clock": "perf_counter"}
+    line = provenance_line(Record("x", {}, (), provenance=facts), "en")
+    assert line == "medians of 5 or 31 repeats after 1 or 2 warm-up runs, perf_counter"
+    assert "预热 1 或 2 次，再重复 5 或 31 次" in provenance_line(Record("x", {}, (), provenance=facts), "zh")
 
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"load_average_1m": 2.5, "load_average_end_1m": 2.5}, False),
+        ({"load_average_1m": 0.1, "load_average_end_1m": 2.51}, True),
+        ({"load_average_1m": 4.0, "load_average_end_1m": 2.0}, True),
+        ({"load_average_1m": None, "load_average_end_1m": None}, False),
+    ],
+)
+@pytest.mark.parametrize(("lang", "words"), [("en", "Other programs were using"), ("zh", "有别的程序")])
+def test_an_answer_says_when_others_had_the_machine(facts, said, lang, words):
+    record = Record("toy-sum", {}, ToyLab.columns, [], {"numbers": 3}, facts | {"cpu_count": 2})
+    assert (words in ending(Answering(), record, lang)["answer"]) == said
+    record.summary["load_average"] = 9.0  # the lab's own answer deals with it
+    assert words not in ending(Answering(), record, lang)["answer"]
+
+
+def test_one_point_stands_within_two_octaves():
+    lab, record = made(Chart(x="n", y=("a_ms",), log_x=True), [{"n": 1, "a_ms": 1.0}])
+    assert figure(lab, record, "en")["layout"]["xaxis"]["range"] == [math.log10(0.5), math.log10(2)]
+    lab, record = made(Chart(x="n", y=("a_ms",), log_x=True), [{"n": 1, "a_ms": 1.0}, {"n": 2, "a_ms": 1.0}])
+    assert "range" not in figure(lab, record, "en")["layout"]["xaxis"]
+
+
+class Answering(ToyLab):
+    def answer(self, summary):
+        return Text(f"{summary['numbers']} numbers", f"{summary['numbers']} 个数")
+
+
+def test_an_answer_takes_the_place_of_names():
     record = Record("toy-sum", {}, ToyLab.columns, [], {"numbers": 3}, {"complete": True})
     found = ending(Answering(), record, "zh")
     assert (found["answer"], found["summary"]) == ("3 个数", [])
