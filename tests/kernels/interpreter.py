@@ -49,6 +49,19 @@ class Interpreter:
         self.child.wait(20)
 
 
+def read_bounds_of_loops():
+    """Triton before 3.7 reads a loop's bound as int(array of one number), which NumPy 2.4 and newer refuse."""
+    from triton.runtime import interpreter
+
+    patch = interpreter._patch_lang_tensor
+
+    def patched(tensor, *scope):
+        patch(tensor, *scope)
+        tensor.__index__ = lambda self: int(self.handle.data.squeeze())
+
+    interpreter._patch_lang_tensor = patched
+
+
 def serve(requests, answers):
     while True:
         try:
@@ -66,4 +79,5 @@ def serve(requests, answers):
 
 
 if __name__ == "__main__":
+    read_bounds_of_loops()
     serve(sys.stdin.buffer, sys.stdout.buffer)
