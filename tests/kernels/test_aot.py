@@ -15,8 +15,8 @@ def compiled():
     return list(aot.report(quick=True))
 
 
-# The tiles were chosen with today's compiler. Older ones keep more in registers at once and put a few bytes of some case
-# in memory; more than they did must be looked into there too.
+# The tiles were chosen with today's compiler. Older ones keep more in registers at once and put a few bytes of some
+# cases in memory; more than they did must be looked into there too.
 OLDER_SPILLS = {"3.4": 512, "3.5": 16, "3.6": 16, "3.7": 16}
 
 
@@ -24,8 +24,11 @@ def test_no_kernel_spills_or_fails(compiled):
     import triton
 
     allowed = OLDER_SPILLS.get(".".join(triton.__version__.split(".")[:2]), 0)
-    bad = [f"{c.kernel} ({c.label}) {c.target}: {c.error or f'{c.spill_bytes} bytes spilled, {c.shared_bytes} shared'}"
-           for c in compiled if c.error or c.spill_bytes > allowed or c.shared_bytes > c.shared_limit_bytes]  # fmt: skip
+    bad = [
+        f"{c.kernel} ({c.label}) {c.target}: {c.error or f'{c.spill_bytes} bytes spilled, {c.shared_bytes} shared'}"
+        for c in compiled
+        if c.error or c.spill_bytes > allowed or c.shared_bytes > c.shared_limit_bytes
+    ]
     assert not bad, "\n".join(bad)
 
 
