@@ -12,6 +12,7 @@ from pages._assets import AssetServer
 from pages._body_limit import BodyLimit
 from pages._document import TITLE_MARK, Documents
 from pages._page import Ctx, Page
+from pages._sessions import CAPACITY, KeepsLittle
 from pages._theme import theme
 
 
@@ -70,9 +71,15 @@ def launch_options(pages: tuple[Page, ...]) -> dict[str, Any]:
         "show_error": False,
         "enable_monitoring": False,
         "max_file_size": "1kb",
+        "state_session_capacity": CAPACITY,
         "quiet": True,
         "theme": theme(),
         "app_kwargs": {
-            "middleware": [Middleware(BodyLimit), Middleware(AssetServer), Middleware(Documents, pages=pages)]
+            "middleware": [
+                Middleware(BodyLimit),
+                Middleware(KeepsLittle),
+                Middleware(AssetServer),
+                Middleware(Documents, pages=pages),
+            ]
         },
     }
