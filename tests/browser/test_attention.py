@@ -114,7 +114,7 @@ def test_the_arithmetic_adds_up(opened):
 
 def test_picking_a_token_asks_nobody(opened):
     seen = opened()
-    before = len(seen.urls)
+    before = len(seen.asked)
     for token in (4, 0, 11):
         seen.page.locator(f"#attention label.kv-attn-chip:has(input[value='{token}'])").click()
         shown(seen.page, f"16.0.{token}")
@@ -122,7 +122,7 @@ def test_picking_a_token_asks_nobody(opened):
     assert "France" in seen.page.locator("#attention tr.is-key th").inner_text()
     seen.page.locator("#attention input[data-control=dim]").fill("7")
     assert "Dimension 7 " in seen.page.locator("#attention .kv-attn-left").inner_text()
-    assert len(seen.urls) == before
+    assert len(seen.asked) == before
 
 
 def test_the_maps_open_what_is_clicked(opened):

@@ -209,7 +209,7 @@ def test_every_control_draws_at_once_and_asks_nobody(visit: Visitor) -> None:
     opened = visit("cache-size?tokens=4096&from=own")
     tab = opened.page
     tab.wait_for_timeout(1_000)
-    before = len(opened.urls)
+    before = len(opened.asked)
     times = []
     for name in ("tokens", "batch", "layers", "kv_heads", "head_dim"):
         results = set()
@@ -233,5 +233,5 @@ def test_every_control_draws_at_once_and_asks_nobody(visit: Visitor) -> None:
                     or name == "dtype"
                 )
                 times.append(float(tab.locator(WIDGET).get_attribute("data-draw-ms") or "nan"))
-    assert len(opened.urls) == before, opened.urls[before:]
+    assert len(opened.asked) == before, opened.asked[before:]
     draws_within_a_frame(times)

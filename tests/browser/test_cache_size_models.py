@@ -69,9 +69,9 @@ def test_a_pasted_config_becomes_the_figure(visit: Visitor) -> None:
     drawn(tab, lambda: box(tab, "tokens").fill("512"))
     assert out(tab, "now") == f"496.00 KiB = {62 * row:,} B"  # every window still grows
     assert tab.locator(".cs-bend").count() == 1
-    before = len(opened.urls)
+    before = len(opened.asked)
     drawn(tab, lambda: control(tab, "tokens").press("ArrowRight"))
-    assert len(opened.urls) == before
+    assert len(opened.asked) == before
 
 
 def test_a_wrong_config_is_told_and_the_last_one_stays(visit: Visitor) -> None:

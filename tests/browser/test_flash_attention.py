@@ -179,7 +179,7 @@ def test_sliders_draw_at_once_and_ask_nobody(visit: Visitor) -> None:
     opened = visit(PAGE)
     tab = opened.page
     tab.wait_for_timeout(1_000)
-    before = len(opened.urls)
+    before = len(opened.asked)
     for widget, names in ((WIDGET, ("block",)), (BYTES, ("tokens", "heads", "batch"))):
         times = []
         for name in names:
@@ -189,7 +189,7 @@ def test_sliders_draw_at_once_and_ask_nobody(visit: Visitor) -> None:
                 )
                 times.append(float(tab.locator(widget).get_attribute("data-draw-ms") or "nan"))
         draws_within_a_frame(times)
-    assert len(opened.urls) == before, opened.urls[before:]
+    assert len(opened.asked) == before, opened.asked[before:]
 
 
 def test_wrong_addresses_do_no_harm(visit: Visitor) -> None:

@@ -128,12 +128,12 @@ def test_dragging_asks_the_server_nothing(site: Visitor) -> None:
     opened = site("")
     drawn(opened.page, "frames")
     opened.page.wait_for_timeout(500)
-    before = len(opened.urls)
+    before = len(opened.asked)
     opened.page.locator("input[type=range][data-control=tokens]").focus()
     for _ in range(5):
         opened.page.keyboard.press("ArrowRight")
     assert opened.page.inner_text("#size") == "256.00 MiB"
-    assert opened.urls[before:] == []
+    assert opened.asked[before:] == []
 
 
 def test_formulas_are_set_and_readable(site: Visitor) -> None:

@@ -208,14 +208,14 @@ def test_no_slider_asks_the_server_and_each_draws_within_a_frame(visit: Visitor)
     opened = visit("heads?heads=64")
     tab = opened.page
     tab.wait_for_timeout(1_000)
-    before, times = len(opened.urls), []
+    before, times = len(opened.asked), []
     for name in ("heads", "latent", "rope", "span", "head_dim", "layers"):
         for key in ("End", "Home", "ArrowRight", "ArrowRight"):
             renders = int(tab.locator(WIDGET).get_attribute("data-renders") or 0)
             tab.locator(f'{WIDGET} [data-control="{name}"]').press(key)
             tab.wait_for_function(f"Number(document.querySelector('{WIDGET}').dataset.renders) > {renders}")
             times.append(float(tab.locator(WIDGET).get_attribute("data-draw-ms") or "nan"))
-    assert len(opened.urls) == before, opened.urls[before:]
+    assert len(opened.asked) == before, opened.asked[before:]
     draws_within_a_frame(times)
 
 

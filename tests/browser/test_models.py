@@ -65,7 +65,7 @@ def test_every_cell_equals_the_estimator_at_random_lengths(visit: Visitor) -> No
         shown = dict(tab.evaluate(CELLS, column))
         assert shown == {n: units.binary(cache_bytes(s, tokens).total_bytes) for n, s in catalog.models().items()}
     field = tab.locator(f"#{control(tab, 'tokens').get_attribute('id')}-exact")
-    draw, before, compared = random.Random(7), len(opened.urls), 0
+    draw, before, compared = random.Random(7), len(opened.asked), 0
     for tokens in [1, 127, 128, 1_025, 2**24, *[int(2 ** draw.uniform(0, 24)) for _ in range(8)]]:
         if field.input_value() != str(tokens):
             drawn(tab, lambda tokens=tokens: field.fill(str(tokens)))
@@ -73,7 +73,7 @@ def test_every_cell_equals_the_estimator_at_random_lengths(visit: Visitor) -> No
         for name, spec in catalog.models().items():
             assert shown[name] == units.binary(cache_bytes(spec, tokens).total_bytes), (name, tokens)
             compared += 1
-    assert compared > 1_000 and len(opened.urls) == before
+    assert compared > 1_000 and len(opened.asked) == before
 
 
 def test_every_column_sorts_both_ways_by_keys(visit: Visitor) -> None:

@@ -46,7 +46,7 @@ def test_block_sizes_with_own_lengths(visit: Visitor) -> None:
     tab = opened.page
     settled(tab)
     tab.wait_for_timeout(1_000)
-    asked = len(opened.urls)
+    asked = len(opened.asked)
     names = ("tokens", "blocks", "unfilled", "each", "share", "waste", "table")
     shown = [size_out(tab, name) for name in names]
     assert shown == ["258", "18", "30", "10.00; (B − 1)/2 is 7.5", "10.42 %", "3.75 MiB", "72 B"]
@@ -59,7 +59,7 @@ def test_block_sizes_with_own_lengths(visit: Visitor) -> None:
     tab.fill('#paged-attention-size [data-control="lengths"]', "34, zwei")
     assert "Whole numbers" in tab.locator("#paged-attention-size .pa-say").inner_text()
     assert size_out(tab, "tokens") == "258", "the last lengths that could be read stay"
-    assert len(opened.urls) == asked
+    assert len(opened.asked) == asked
 
 
 def test_lengths_that_fill_their_blocks_leave_nothing_to_draw(visit: Visitor) -> None:

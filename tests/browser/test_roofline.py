@@ -141,14 +141,14 @@ def test_sliders_draw_at_once_and_ask_nobody(visit: Visitor) -> None:
     opened = visit("roofline")
     tab = opened.page
     tab.wait_for_timeout(1_000)
-    before, times = len(opened.urls), []
+    before, times = len(opened.asked), []
     for name in ("batch", "tokens", "width"):
         for key in ("End", "Home", "ArrowRight", "ArrowRight"):
             renders = int(tab.locator(WIDGET).get_attribute("data-renders") or 0)
             tab.locator(f'{WIDGET} [data-control="{name}"]').press(key)
             tab.wait_for_function(f"Number(document.querySelector('{WIDGET}').dataset.renders) > {renders}")
             times.append(float(tab.locator(WIDGET).get_attribute("data-draw-ms") or "nan"))
-    assert len(opened.urls) == before, opened.urls[before:]
+    assert len(opened.asked) == before, opened.asked[before:]
     draws_within_a_frame(times)
 
 

@@ -176,7 +176,7 @@ def test_every_control_draws_within_a_frame_and_asks_nobody(visit: Visitor) -> N
     tab = opened.page
     settled(tab)
     tab.wait_for_timeout(1_000)
-    before, times = len(opened.urls), []
+    before, times = len(opened.asked), []
     for section in SECTIONS:
         for name in tab.locator(f"#worked-{section} [data-control]").evaluate_all("n => n.map(i => i.dataset.control)"):
             shown = tab.locator("main").inner_text()
@@ -192,7 +192,7 @@ def test_every_control_draws_within_a_frame_and_asks_nobody(visit: Visitor) -> N
                 sum(map(float, tab.eval_on_selector_all("[data-draw-ms]", "n => n.map(w => w.dataset.drawMs)")))
             )
     drawn(tab, tab.locator(".we-peak").click)
-    assert len(opened.urls) == before, opened.urls[before:]
+    assert len(opened.asked) == before, opened.asked[before:]
     draws_within_a_frame(times)
 
 

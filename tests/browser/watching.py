@@ -1,11 +1,14 @@
 """Opening pages and watching all that they do: requests, errors, bytes on the wire."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page
+
+FILES = re.compile(r"^/(assets|static|kv-assets)/|\.(js|css|svg|png|ico|woff2?)$|/heartbeat/")
 
 
 @dataclass
@@ -53,6 +56,11 @@ class Visit:
 
     def _loaded(self, event: dict[str, Any]) -> None:
         self.wire_bytes += int(event["encodedDataLength"])
+
+    @property
+    def asked(self) -> list[str]:
+        """The requests that ask the server for an answer; files of the page itself may still arrive late."""
+        return [url for url in self.urls if not FILES.search(urlsplit(url).path)]
 
     def settle(self) -> None:
         """Wait until the page stands: heading, widgets and figures."""
