@@ -44,11 +44,15 @@ def ending(lab: Lab, record: Record, lang: Lang) -> dict[str, Any]:
 
 
 def _disturbed(record: Record, lang: Lang) -> str:
-    """A sentence if other programs had the machine during the run and the lab's own answer does not say so itself."""
+    """A sentence if other programs had the machine during the run.
+
+    With a core busy elsewhere, a step over all cores waits for the slowest of them at each of its small parts, every
+    time: the repeats may agree and still be many times too long.
+    """
     facts = record.provenance
     loads = [load for name in ("load_average_1m", "load_average_end_1m") if (load := facts.get(name)) is not None]
     cores = facts.get("cpu_count")
-    if "load_average" in record.summary or not loads or not cores or max(loads) <= BUSY * cores:
+    if not loads or not cores or max(loads) <= BUSY * cores:
         return ""
     return words(lang)["disturbed"].format(load=f"{max(loads):g}", cores=cores)
 
